@@ -1,0 +1,1 @@
+"""Oracles: one contract a scenario, the same for every subject; pass, fail or unmeasured."""
