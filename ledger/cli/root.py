@@ -1,0 +1,113 @@
+"""The root command. Commands are named here and loaded when they are used, so that each starts fast.
+
+A command of another package is named as text, not imported: the ledger knows nothing of readers, oracles and
+qualification. What such a command needs of the ledger it finds in the click context (`ledger.cli.context`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from ledger.cli.context import Context
+from ledger.errors import OakledgerError
+
+#: Command name -> (module:attribute, one line of help), in the order of the help page.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "campaign": ("ledger.cli.campaign:campaign", "Plan and declare campaigns."),
+    "ingest": (
+        "ledger.cli.ingest:ingest",
+        "Append events or harness rows from files, run directories or a pipe.",
+    ),
+    "import": ("ledger.cli.importing:import_", "Convert other tools' result files into events."),
+    "read": ("reader.cli:read", "Read a repository's HEAD with one reader."),
+    "verify": ("oracles.cli:verify", "Read and judge one trial's repository."),
+    "qualify": ("qualify.cli:qualify", "Decide whether a campaign's comparison may be published."),
+    "verify-certificate": ("qualify.cli:verify_certificate", "Check a certificate against a ledger."),
+    "audit": ("ledger.cli.audit:audit", "Verify the ledger: contents, tree, guards, views, checkpoints."),
+    "checkpoint": ("ledger.cli.proofs:checkpoint", "Print the current checkpoint, signed if a key is given."),
+    "prove": ("ledger.cli.proofs:prove", "Make an inclusion proof of one event."),
+    "verify-proof": ("ledger.cli.proofs:verify_proof", "Check a proof without the ledger."),
+    "keygen": ("ledger.cli.proofs:keygen", "Make an Ed25519 key pair for checkpoints."),
+    "sql": ("ledger.cli.sql:sql", "Ask the ledger in SQL, read-only."),
+    "merge": ("ledger.cli.merge:merge", "Take in the events of other ledgers."),
+    "export": ("ledger.cli.export:export", "Export events as Parquet."),
+    "schema": ("ledger.cli.schema:schema", "Print the JSON Schema of events and rows."),
+    "demo": ("oracles.demo.cli:demo", "Run a small real campaign from plan to decision."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in table order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command list from the table, importing nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name near misses when a command does not exist."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f": did you mean {near[0]}?" if near else ": see oakledger --help"
+            ctx.fail(f"no such command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--ledger",
+    "ledger_path",
+    metavar="PATH",
+    help="The ledger file. Default: the environment variable OAKLEDGER, else oakledger.duckdb here.",
+)
+@click.option(
+    "--lock-timeout",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait while another process holds the ledger.",
+)
+@click.version_option(package_name="oakledger")
+@click.pass_context
+def cli(ctx: click.Context, ledger_path: str | None, lock_timeout: float) -> None:
+    """Evidence for claims that one version control system beats another.
+
+    Readers say what a repository's HEAD really holds, oracles judge it, and every reader invocation, verdict
+    and trial becomes an immutable event in a DuckDB ledger, from which SQL views derive whether a comparison
+    may be published.
+    """
+    ctx.obj = Context(ledger_path=ledger_path, lock_timeout_s=lock_timeout)
+
+
+def main(argv: list[str] | None = None) -> Any:
+    """Run the command line. Known errors become one line on standard error and their exit status."""
+    try:
+        return cli.main(args=argv, prog_name="oakledger", standalone_mode=True)
+    except OakledgerError as e:
+        click.echo(f"oakledger: {e}".replace("\n", "\\n"), err=True)
+        sys.exit(e.exit_status)
+    except KeyboardInterrupt:
+        click.echo("oakledger: interrupted", err=True)
+        sys.exit(130)

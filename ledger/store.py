@@ -1,0 +1,492 @@
+"""The store: one DuckDB 2 file with append-only events (design section 5).
+
+A writer holds the file for the length of one transaction; others wait with a deadline and are told who holds
+it. An append stages canonical bytes in a file that DuckDB reads in one go, drops what is known, numbers the
+rest, extends the tree and commits: all or nothing, and durable before it returns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ledger import sqlfiles
+from ledger.errors import LedgerDamagedError, LedgerOpenError, OakledgerError, ProducerKeyConflictError
+from ledger.events import AnyEvent, canonical, leaf_hash
+from ledger.frontier import EMPTY_ROOT, Frontier
+
+#: Version of the tables. A file with a larger one was written by a newer oakledger and is refused.
+SCHEMA_VERSION = 1
+
+#: Bytes that must stay free beside what an append is expected to write.
+FREE_SPACE_MARGIN = 64 << 20
+
+#: How often bytes of a staged batch are on disk at the same time, at most: staging, write-ahead log, table.
+_SPACE_FACTOR = 3
+
+_FIELD = b"\x01"  # never occurs in JSON text, which escapes control characters
+
+# JSON path of each typed column that is a plain scalar of the payload, in column order after kind.
+_SCALARS: tuple[tuple[str, str], ...] = (
+    ("source", "VARCHAR"),
+    ("ordinal", "BIGINT"),
+    ("recorded_at_ns", "BIGINT"),
+    ("campaign", "VARCHAR"),
+    ("lane", "VARCHAR"),
+    ("scenario", "VARCHAR"),
+    ("scenario_version", "INTEGER"),
+    ("subject", "VARCHAR"),
+    ("trial", "VARCHAR"),
+    ("repetition", "BIGINT"),
+    ("status", "VARCHAR"),
+    ("started_at_ns", "BIGINT"),
+    ("verdict", "VARCHAR"),
+    ("reader_event_id", "VARCHAR"),
+    ("outcome", "VARCHAR"),
+    ("reason", "VARCHAR"),
+)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A tree head: the first `size` events of `origin` have this RFC 6962 root (32 bytes)."""
+
+    origin: str
+    size: int
+    root: bytes
+
+
+@dataclass(frozen=True)
+class AppendResult:
+    """What an append did: events that are new, events that were known, and the tree head after it."""
+
+    new: int
+    known: int
+    checkpoint: Checkpoint
+
+
+class Staging:
+    """Canonical events on their way into a ledger, in a private temporary file.
+
+    Use as a context manager; `add` takes canonical bytes that have been validated.
+    """
+
+    def __init__(self, directory: str | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="oakledger-", dir=directory)
+        self.path = os.path.join(self._folder.name, "staged")
+        self._file = open(self.path, "wb", buffering=1 << 20)  # noqa: SIM115 - closed by close()
+        self.count = 0
+        self.bytes = 0
+
+    def add(self, payload: bytes, source: str, ordinal: int) -> str:
+        """Stage one event and return its id."""
+        event_id = leaf_hash(payload).hex()
+        self._file.write(
+            b"%d\x01%s\x01%s\x01%d\x01%s\n"
+            % (self.count, event_id.encode(), source.encode(), ordinal, payload)
+        )
+        self.count += 1
+        self.bytes += len(payload)
+        return event_id
+
+    def add_event(self, event: AnyEvent) -> str:
+        """Stage an event struct and return its id."""
+        return self.add(canonical(event), event.source, event.ordinal)
+
+    def flush(self) -> None:
+        """Hand everything staged so far to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _staged_table(path: str) -> str:
+    quoted = path.replace("'", "''")
+    return (
+        f"read_csv('{quoted}', columns = {{'n': 'BIGINT', 'event_id': 'VARCHAR', 'source': 'VARCHAR', "
+        "'ordinal': 'BIGINT', 'payload': 'VARCHAR'}, delim = chr(1), quote = '', escape = '', comment = '', "
+        "header = false, auto_detect = false, max_line_size = 4194304, nullstr = chr(2))"
+    )
+
+
+def _process_name(pid: str) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
+            return "".join(c if c.isprintable() else "?" for c in f.read().strip())
+    except OSError:
+        return "unknown program"
+
+
+def check_header(path: str) -> None:
+    """Refuse what is not a DuckDB file before DuckDB sees it.
+
+    Raises LedgerOpenError: missing, a directory, no regular file, no DuckDB file.
+    """
+    try:
+        if os.path.isdir(path):
+            raise LedgerOpenError(
+                f"{path} is a directory: name a ledger file, for example {path}/oakledger.duckdb"
+            )
+        if not os.path.exists(path):
+            raise LedgerOpenError(
+                f"no ledger at {path}: give --ledger PATH, or make one with oakledger ingest"
+            )
+        if not os.path.isfile(path):
+            raise LedgerOpenError(f"{path} is no regular file: name a ledger file")
+        with open(path, "rb") as f:
+            head = f.read(12)
+    except OSError as e:
+        raise LedgerOpenError(
+            f"{path} cannot be read ({e.strerror}): check the path and its permissions"
+        ) from e
+    if head[8:12] != b"DUCK":
+        raise LedgerOpenError(f"{path} is no DuckDB file: name a ledger that oakledger made")
+
+
+def connect(
+    path: str, *, read_only: bool, lock_timeout_s: float = 30.0, config: dict[str, Any] | None = None
+) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB file, waiting up to `lock_timeout_s` seconds for another process that holds it.
+
+    Raises LedgerOpenError when it stays held (the message names the process) or cannot be written, and
+    LedgerDamagedError when DuckDB finds the file damaged.
+    """
+    give_up = time.monotonic() + lock_timeout_s
+    pause = 0.01
+    while True:
+        try:
+            return duckdb.connect(path, read_only=read_only, config=config or {})
+        except duckdb.IOException as e:
+            text = str(e)
+            if "Could not set lock" not in text and "Conflicting lock" not in text:
+                raise _open_error(path, e) from e
+            if time.monotonic() >= give_up:
+                held = re.search(r"PID (\d+)", text)
+                who = f"process {held[1]} ({_process_name(held[1])})" if held else "another process"
+                raise LedgerOpenError(
+                    f"{path} is held by {who} and was not released within {lock_timeout_s:g} s: "
+                    "wait for it to finish or raise --lock-timeout"
+                ) from e
+        except duckdb.Error as e:
+            raise _open_error(path, e) from e
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.2)
+
+
+def _open_error(path: str, error: duckdb.Error) -> OakledgerError:
+    text = " ".join(str(error).split())
+    low = text.lower()
+    if "permission denied" in low or "read-only" in low or "cannot open file" in low:
+        return LedgerOpenError(f"{path} cannot be opened ({text[:200]}): check its permissions")
+    if "newer version" in low or "version number" in low:
+        return LedgerOpenError(f"{path} was written by another DuckDB version ({text[:200]}): update duckdb")
+    return LedgerDamagedError(
+        f"{path} does not open as a ledger ({text[:200]}): "
+        "restore it from a copy and compare that with a kept checkpoint"
+    )
+
+
+class Ledger:
+    """An open ledger. Use `open_ledger`, and as a context manager."""
+
+    def __init__(self, path: str, con: duckdb.DuckDBPyConnection, *, read_only: bool) -> None:
+        self.path = path
+        self.con = con
+        self.read_only = read_only
+        self.origin = self._meta("origin")
+
+    def _meta(self, key: str) -> str:
+        row = self.con.execute("SELECT value FROM ledger_meta WHERE key = ?", [key]).fetchone()
+        if row is None:
+            raise LedgerDamagedError(f"{self.path} has no {key} in ledger_meta: it is no whole ledger")
+        return str(row[0])
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.con.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Run a block as one transaction: all or nothing."""
+        self.con.execute("BEGIN TRANSACTION")
+        try:
+            yield self.con
+        except BaseException:
+            with contextlib.suppress(duckdb.Error):
+                self.con.execute("ROLLBACK")
+            raise
+        self.con.execute("COMMIT")
+
+    def checkpoint(self, origin: str | None = None) -> Checkpoint:
+        """Return the newest tree head of an origin (default: this ledger's own)."""
+        origin = origin or self.origin
+        row = self.con.execute(
+            "SELECT size, root FROM checkpoints WHERE origin = ? ORDER BY size DESC LIMIT 1", [origin]
+        ).fetchone()
+        if row is None:
+            return Checkpoint(origin, 0, EMPTY_ROOT)
+        return Checkpoint(origin, int(row[0]), bytes.fromhex(row[1]))
+
+    def append(self, events: Iterable[AnyEvent]) -> AppendResult:
+        """Append event structs as one transaction; known events are skipped, an empty batch is fine.
+
+        Raises ProducerKeyConflictError when a (source, ordinal) is known with other content, and
+        OakledgerError when the disk has no room.
+        """
+        with Staging() as staging:
+            for event in events:
+                staging.add_event(event)
+            return self.append_staged(staging)
+
+    def append_staged(self, staging: Staging) -> AppendResult:
+        """Append a staged batch as one transaction. Raises as `append`."""
+        if staging.count == 0:
+            return AppendResult(0, 0, self.checkpoint())
+        staging.flush()
+        self._check_free_space(staging.bytes)
+        try:
+            with self.transaction() as con:
+                new = self._append_in_transaction(con, staging)
+        except duckdb.Error as e:
+            raise self._write_error(e) from e
+        return AppendResult(new, staging.count - new, self.checkpoint())
+
+    def _write_error(self, error: duckdb.Error) -> OakledgerError:
+        text = " ".join(str(error).split())[:300]
+        if "No space left" in text:
+            return OakledgerError(
+                f"no space left while writing {self.path}: free some and ingest again, nothing was lost"
+            )
+        return OakledgerError(f"{self.path} refused the batch ({text}): nothing was written")
+
+    def _check_free_space(self, staged_bytes: int) -> None:
+        folder = os.path.dirname(os.path.abspath(self.path))
+        need = staged_bytes * _SPACE_FACTOR + FREE_SPACE_MARGIN
+        free = shutil.disk_usage(folder).free
+        if free < need:
+            raise OakledgerError(
+                f"{folder} has {free >> 20} MiB free and this batch needs {need >> 20} MiB: "
+                "free some space and ingest again, nothing was written"
+            )
+
+    def _append_in_transaction(self, con: duckdb.DuckDBPyConnection, staging: Staging) -> int:
+        table = _staged_table(staging.path)
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE staged AS SELECT n, event_id, source, ordinal FROM {table}"  # noqa: S608 - our own temporary file
+        )
+        self._refuse_key_conflicts(con, table)
+        con.execute(
+            "CREATE OR REPLACE TEMP TABLE fresh AS "
+            "SELECT n, row_number() OVER (ORDER BY n) - 1 AS position, event_id FROM "
+            "(SELECT event_id, min(n) AS n FROM staged "
+            " WHERE event_id NOT IN "
+            " (SELECT event_id FROM events WHERE event_id IN (SELECT event_id FROM staged)) "
+            " GROUP BY event_id)"
+        )
+        counted = con.execute("SELECT count(*) FROM fresh").fetchone()
+        new = int(counted[0]) if counted else 0
+        if new == 0:
+            return 0
+        frontier = self._frontier(con)
+        paths = ", ".join(f"'$.{name}'" for name in ("kind", *(c for c, _ in _SCALARS)))
+        columns = ", ".join(name for name, _ in _SCALARS)
+        values = ", ".join(
+            f"v[{i}]" if kind == "VARCHAR" else f"v[{i}]::{kind}"
+            for i, (_, kind) in enumerate(_SCALARS, start=2)
+        )
+        con.execute(
+            "INSERT INTO events "  # noqa: S608 - names are our own constants
+            f"(origin, seq, event_id, kind, kind_version, {columns}, condition_key, payload) "
+            f"SELECT ?, ? + position, event_id, split_part(v[1], '/', 1), split_part(v[1], '/', 2)::INTEGER, "
+            f"{values}, sha256(payload -> '$.condition'), payload FROM ("
+            f"SELECT f.position, f.event_id, s.payload, json_extract_string(s.payload, [{paths}]) AS v "
+            f"FROM {table} s JOIN fresh f USING (n))",
+            [self.origin, frontier.size],
+        )
+        leaves = con.execute("SELECT event_id FROM fresh ORDER BY position")
+        while batch := leaves.fetchmany(20_000):
+            frontier.extend(bytes.fromhex(r[0]) for r in batch)
+        con.execute(
+            "INSERT INTO checkpoints (origin, size, root, frontier) VALUES (?, ?, ?, ?)",
+            [self.origin, frontier.size, frontier.root().hex(), frontier.encode()],
+        )
+        return new
+
+    def _frontier(self, con: duckdb.DuckDBPyConnection) -> Frontier:
+        row = con.execute(
+            "SELECT size, frontier FROM checkpoints WHERE origin = ? ORDER BY size DESC LIMIT 1",
+            [self.origin],
+        ).fetchone()
+        counted = con.execute(
+            "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE origin = ?", [self.origin]
+        ).fetchone()
+        size = int(counted[0]) if counted else 0
+        known = int(row[0]) if row else 0
+        if known != size:
+            raise LedgerDamagedError(
+                f"{self.path} has {size} events of its own and a checkpoint for {known}: run oakledger audit"
+            )
+        try:
+            return Frontier.decode(known, row[1]) if row else Frontier()
+        except ValueError as e:
+            raise LedgerDamagedError(
+                f"{self.path} has a damaged tree frontier ({e}): run oakledger audit"
+            ) from e
+
+    def _refuse_key_conflicts(self, con: duckdb.DuckDBPyConnection, table: str) -> None:
+        """Refuse a producer key that is known, or staged twice, with other content (design section 4)."""
+        row = con.execute(
+            "SELECT s.source, s.ordinal, s.n, e.event_id, e.payload FROM staged s "
+            "JOIN events e ON e.source = s.source AND e.ordinal = s.ordinal AND e.event_id <> s.event_id "
+            "ORDER BY s.n LIMIT 1"
+        ).fetchone()
+        if row is None:
+            row = con.execute(
+                "SELECT source, ordinal, max(n), min_by(event_id, n), NULL FROM staged "
+                "GROUP BY source, ordinal HAVING count(DISTINCT event_id) > 1 ORDER BY max(n) LIMIT 1"
+            ).fetchone()
+        if row is None:
+            return
+        source, ordinal, n, other_id, other = row
+        if other is None:
+            got = con.execute(
+                f"SELECT payload FROM {table} WHERE event_id = ? LIMIT 1",  # noqa: S608
+                [other_id],
+            ).fetchone()
+            other = got[0] if got else ""
+        got = con.execute(f"SELECT payload FROM {table} WHERE n = ?", [n]).fetchone()  # noqa: S608
+        raise ProducerKeyConflictError(
+            f"source {source} ordinal {ordinal} came twice with different content: "
+            f"known {_excerpt(other)} - new {_excerpt(got[0] if got else '')}: "
+            "give the new event its own ordinal, or a source name unique to its run"
+        )
+
+
+def _excerpt(payload: str, limit: int = 600) -> str:
+    return payload if len(payload) <= limit else payload[:limit] + "..."
+
+
+def _create(con: duckdb.DuckDBPyConnection, origin: str | None) -> None:
+    con.execute("BEGIN TRANSACTION")
+    con.execute(sqlfiles.read("000_schema.sql"))
+    for name in sqlfiles.view_names():
+        con.execute(sqlfiles.read(name))
+    # 64 random bits keep the origins of separate machines apart without coordination.
+    con.execute(
+        "INSERT INTO ledger_meta VALUES ('schema_version', ?), ('origin', ?), ('views_sha256', ?)",
+        [str(SCHEMA_VERSION), origin or f"oakledger/{secrets.token_hex(8)}", sqlfiles.views_sha256()],
+    )
+    con.execute("COMMIT")
+
+
+def _refresh_views(con: duckdb.DuckDBPyConnection) -> None:
+    """Bring the views up to the shipped text in a ledger of an older package; views are no evidence."""
+    row = con.execute("SELECT value FROM ledger_meta WHERE key = 'views_sha256'").fetchone()
+    if row is not None and row[0] == sqlfiles.views_sha256():
+        return
+    con.execute("BEGIN TRANSACTION")
+    for name in sqlfiles.view_names():
+        con.execute(sqlfiles.read(name))
+    con.execute("INSERT OR REPLACE INTO ledger_meta VALUES ('views_sha256', ?)", [sqlfiles.views_sha256()])
+    con.execute("COMMIT")
+
+
+def open_ledger(
+    path: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    create: bool = True,
+    origin: str | None = None,
+    lock_timeout_s: float = 30.0,
+    config: dict[str, Any] | None = None,
+) -> Ledger:
+    """Open a ledger file, making it when it does not exist (unless `create` is false or `read_only`).
+
+    `origin` names the stream of a ledger made here; by default a random one. Raises LedgerOpenError and
+    LedgerDamagedError with what to do next.
+    """
+    path = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(path))
+    exists = os.path.lexists(path)
+    if exists or read_only or not create:
+        check_header(path)
+    elif not os.path.isdir(folder):
+        raise LedgerOpenError(f"{folder} is no directory: make it first, or give --ledger another path")
+    if not read_only and not os.access(path if exists else folder, os.W_OK):
+        raise LedgerOpenError(f"{path} cannot be written: check its permissions, or work on a copy")
+    if not exists and not read_only:
+        _make_file(path, origin, lock_timeout_s)
+    con = connect(path, read_only=read_only, lock_timeout_s=lock_timeout_s, config=config)
+    try:
+        _check_schema(path, con)
+        if not read_only:
+            _refresh_views(con)
+        return Ledger(path, con, read_only=read_only)
+    except BaseException:
+        con.close()
+        raise
+
+
+def _make_file(path: str, origin: str | None, lock_timeout_s: float) -> None:
+    """Make a whole ledger under another name and link it into place: nobody ever opens half of one."""
+    with tempfile.TemporaryDirectory(
+        prefix=".oakledger-", dir=os.path.dirname(os.path.abspath(path))
+    ) as folder:
+        draft = os.path.join(folder, "ledger.duckdb")
+        con = connect(draft, read_only=False, lock_timeout_s=lock_timeout_s)
+        try:
+            _create(con, origin)
+            con.execute("CHECKPOINT")
+        finally:
+            con.close()
+        with contextlib.suppress(FileExistsError):  # another process was quicker: use its file
+            os.link(draft, path)
+
+
+def _check_schema(path: str, con: duckdb.DuckDBPyConnection) -> None:
+    try:
+        row = con.execute("SELECT value FROM ledger_meta WHERE key = 'schema_version'").fetchone()
+    except duckdb.CatalogException as e:
+        raise LedgerOpenError(
+            f"{path} is a DuckDB file but no ledger: name a file that oakledger made"
+        ) from e
+    except duckdb.Error as e:
+        raise _open_error(path, e) from e
+    if row is None or not str(row[0]).isdigit():
+        raise LedgerDamagedError(f"{path} does not say its schema version: it is no whole ledger")
+    if int(row[0]) > SCHEMA_VERSION:
+        raise LedgerOpenError(
+            f"{path} was written by a newer oakledger "
+            f"(ledger schema {row[0]}, this one knows {SCHEMA_VERSION}): update oakledger"
+        )
+
+
+def default_path() -> Path:
+    """Return the ledger path in force without --ledger: OAKLEDGER, else oakledger.duckdb here."""
+    return Path(os.environ.get("OAKLEDGER") or "oakledger.duckdb")
