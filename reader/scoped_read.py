@@ -1150,10 +1150,15 @@ def _paths(paths: Iterable[bytes]) -> list[str | dict[str, str]]:
 
 
 class Snapshot(NamedTuple):
-    """An opened repository: its objects, and the id of the root tree of the commit that HEAD names."""
+    """An opened repository: its objects, and the id of the root tree of the commit that HEAD names.
+
+    `check` is for a reader that works on the subject's own files: asked after the read, unless a bound
+    ended it, it raises `Stop("store_changed")` when they are not what they were.
+    """
 
     store: Store
     root: str
+    check: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -1182,7 +1187,13 @@ def _read(
 ) -> Materialiser | None:
     sink = Materialiser(options.dest, cleanup) if options.dest is not None else None
     snapshot = reader.open(options, report, budget, cleanup)
-    entries = read_snapshot(snapshot.store, snapshot.root, options, budget, report.findings, sink)
+    try:
+        entries = read_snapshot(snapshot.store, snapshot.root, options, budget, report.findings, sink)
+    except Stop as stop:
+        if not stop.is_bound:
+            snapshot.check()
+        raise
+    snapshot.check()
     if sink is not None:
         sink.create()
     report.manifest_sha256 = manifest_sha256(entries)
