@@ -1,0 +1,568 @@
+"""Git packs: many objects in one file, with an index beside it.
+
+**Pack** (``pack-*.pack``): ``PACK``, version 2 or 3, number of objects (4 bytes each, big-endian), the
+entries, and a hash over all of it. An entry begins with its type and inflated size: three bits of type and
+four of size in the first byte, seven more of size in each further byte while the top bit is set, least
+significant first. Types 1 to 4 are commit, tree, blob, tag, and a zlib stream follows. Type 6 is a delta
+whose base is earlier in the same pack, by a distance (seven bits a byte, most significant first, one added
+for each continuation); type 7 a delta whose base is named. After either, a zlib stream holds the delta.
+
+**Delta**: inflated sizes of base and result (seven bits a byte, least significant first), then instructions.
+A byte with its top bit set copies from the base: bits 0 to 3 say which bytes of a 32-bit offset follow, bits
+4 to 6 which of a 24-bit length, a length of 0 means 65,536. A byte from 1 to 127 is followed by that many new
+bytes. 0 is reserved.
+
+**Index** (``pack-*.idx``): a fan-out of 256 counts (entry *n*: how many names begin with a byte up to *n*),
+then
+
+* version 1: an offset and a name for each object, ordered by name;
+* version 2 (after the magic ``FF 't' 'O' 'c'`` and the version): all names, all CRC-32s, all 31-bit offsets,
+  where the top bit refers to a table of 64-bit offsets behind them;
+
+and at the end the pack's hash and the index's own.
+
+Nothing that pack or index says is believed: the caller hashes each object again. What they say only decides
+where to look, within the file. The bitmap, reverse-index, keep, promisor and mtimes files beside a pack and a
+multi-pack-index are never opened: each pack has its own index all the same.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+
+from reader.git_files import StableFile
+from reader.git_objects import LimitExceeded, Malformed, ObjectFormat
+
+MAX_CHAIN = 4095
+"""Longest chain of deltas that is followed; Git itself writes none longer (``pack.depth`` is capped there).
+"""
+
+_KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
+_OFFSET_DELTA, _NAMED_DELTA = 6, 7
+_WINDOW = 1 << 17
+_MAX_HEADER = 64
+_INFLATE_STEP = 1 << 20
+
+Tick = Callable[[], None]
+"""Called often in loops that a hostile file can make long; raises when time is up."""
+
+
+class UnsupportedVersion(Malformed):
+    """A pack or index of a version that is not known."""
+
+
+def inflate(chunks: Iterator[bytes | memoryview], size: int, tick: Tick) -> bytes:
+    """Inflate one zlib stream that must hold exactly ``size`` bytes.
+
+    ``chunks`` yields what follows in the file; bytes behind the end of the stream are not used. At most one
+    byte more than ``size`` is ever produced. Raises Malformed.
+    """
+    stream = zlib.decompressobj()
+    try:
+        content = stream.decompress(next(chunks, b""), size + 1)
+        if stream.eof and len(content) == size:
+            return content
+        parts = [content]
+        produced = len(content)
+        while not stream.eof and produced <= size:
+            tick()
+            # A call that produced nothing may still have input left; only an empty chunk is the end of the
+            # file.
+            chunk = stream.unconsumed_tail or next(chunks, b"")
+            if not chunk:
+                raise Malformed("a compressed stream ends early")
+            content = stream.decompress(chunk, size + 1 - produced)
+            produced += len(content)
+            parts.append(content)
+    except zlib.error as error:
+        raise Malformed(f"a compressed stream is damaged ({error})") from None
+    if produced != size:
+        raise Malformed(
+            f"a compressed stream holds {'more' if produced > size else 'fewer'} bytes than announced"
+        )
+    return b"".join(parts)
+
+
+def delta_sizes(delta: bytes) -> tuple[int, int, int]:
+    """Base size, result size and where the instructions begin, of the first bytes of a delta."""
+    sizes = []
+    position = 0
+    for _ in range(2):
+        size = shift = 0
+        while True:
+            if position >= len(delta) or shift > 63:
+                raise Malformed("a delta has no proper header")
+            byte = delta[position]
+            position += 1
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                break
+        sizes.append(size)
+    return sizes[0], sizes[1], position
+
+
+def apply_delta(base: bytes, delta: bytes, limit: int, tick: Tick) -> bytes:
+    """The object that ``delta`` makes of ``base``.
+
+    Raises Malformed, and LimitExceeded before anything is built when the result is longer than ``limit``.
+    """
+    base_size, result_size, position = delta_sizes(delta)
+    if base_size != len(base):
+        raise Malformed("a delta was made for a base of another size")
+    if result_size > limit:
+        raise LimitExceeded(
+            "bound_object_bytes", f"an object of {result_size} bytes is over the bound of {limit}"
+        )
+    end = len(delta)
+    done: list[bytes] = []
+    produced = 0
+    while position < end:
+        # In steps, so that millions of tiny instructions neither hide the deadline nor fill the memory.
+        stop = min(end, position + 65536)
+        parts: list[bytes] = []
+        append = parts.append
+        try:
+            while position < stop:
+                code = delta[position]
+                position += 1
+                if code & 0x80:
+                    offset = size = 0
+                    if code & 0x01:
+                        offset = delta[position]
+                        position += 1
+                    if code & 0x02:
+                        offset |= delta[position] << 8
+                        position += 1
+                    if code & 0x04:
+                        offset |= delta[position] << 16
+                        position += 1
+                    if code & 0x08:
+                        offset |= delta[position] << 24
+                        position += 1
+                    if code & 0x10:
+                        size = delta[position]
+                        position += 1
+                    if code & 0x20:
+                        size |= delta[position] << 8
+                        position += 1
+                    if code & 0x40:
+                        size |= delta[position] << 16
+                        position += 1
+                    if not size:
+                        size = 65536
+                    if offset + size > base_size:
+                        raise Malformed("a delta copies from behind the end of its base")
+                    produced += size
+                    if produced > result_size:
+                        raise Malformed("a delta makes more bytes than it announces")
+                    append(base[offset : offset + size])
+                elif code:
+                    if position + code > end:
+                        raise Malformed("a delta ends within new bytes")
+                    produced += code
+                    append(delta[position : position + code])
+                    position += code
+                else:
+                    raise Malformed("a delta uses the reserved instruction")
+        except IndexError:
+            raise Malformed("a delta ends within an instruction") from None
+        done.append(b"".join(parts))
+        if produced > result_size:
+            raise Malformed("a delta makes more bytes than it announces")
+        tick()
+    if produced != result_size:
+        raise Malformed("a delta makes fewer bytes than it announces")
+    return done[0] if len(done) == 1 else b"".join(done)
+
+
+class PackIndex:
+    """The index of one pack: where in the pack an object is said to begin."""
+
+    def __init__(self, file: StableFile, object_format: ObjectFormat) -> None:
+        self._file = file
+        self._format = object_format
+        self._buckets: dict[int, dict[bytes, int]] = {}
+        size = object_format.size
+        head = file.read(0, 8 + 1024)
+        if head[:4] == b"\xfftOc":
+            version = int.from_bytes(head[4:8], "big")
+            if version != 2:
+                raise UnsupportedVersion(f"a pack index has version {version}")
+            fan_out = head[8:]
+            self._names_at = 8 + 1024
+            self.version = 2
+        else:
+            fan_out = head[:1024]
+            self._names_at = 1024
+            self.version = 1
+        if len(fan_out) != 1024:
+            raise Malformed("a pack index is too short")
+        self._fan_out = (0, *struct.unpack(">256I", fan_out))
+        if any(low > high for low, high in pairwise(self._fan_out)):
+            raise Malformed("the fan-out of a pack index descends")
+        self.count = count = self._fan_out[-1]
+        rest = file.size - self._names_at - 2 * size
+        if self.version == 1:
+            if rest != count * (size + 4):
+                raise Malformed("a pack index is not as long as its number of objects demands")
+            self._large = 0
+        else:
+            self._offsets_at = self._names_at + count * (size + 4)
+            self._large_at = self._offsets_at + 4 * count
+            large = rest - count * (size + 8)
+            if large < 0 or large % 8 or large // 8 > count:
+                raise Malformed("a pack index is not as long as its number of objects demands")
+            self._large = large // 8
+        self.pack_hash = file.read(file.size - 2 * size, size)
+
+    def find(self, name: bytes) -> int | None:
+        """Offset at which the pack is said to hold the object; not checked against the pack's length."""
+        bucket = self._buckets.get(name[0])
+        if bucket is None:
+            bucket = self._buckets[name[0]] = self._load(name[0])
+        return bucket.get(name)
+
+    def _load(self, first: int) -> dict[bytes, int]:
+        """All names that the fan-out files under one first byte. Cheap enough to need no binary search."""
+        low, high = self._fan_out[first], self._fan_out[first + 1]
+        count = high - low
+        size = self._format.size
+        if self.version == 1:
+            records = self._file.read(self._names_at + low * (size + 4), count * (size + 4))
+            pairs = struct.iter_unpack(f">I{size}s", records)
+            return {name: offset for offset, name in pairs}
+        names = self._file.read(self._names_at + low * size, count * size)
+        offsets = struct.unpack(f">{count}I", self._file.read(self._offsets_at + 4 * low, 4 * count))
+        bucket = {
+            name: offset
+            for (name,), offset in zip(struct.iter_unpack(f"{size}s", names), offsets, strict=True)
+        }
+        if self._large:
+            for name, offset in bucket.items():
+                if offset & 0x80000000:
+                    number = offset & 0x7FFFFFFF
+                    if number >= self._large:
+                        raise Malformed("a pack index refers to a large offset that it does not hold")
+                    wide = self._file.read(self._large_at + 8 * number, 8)
+                    bucket[name] = int.from_bytes(wide, "big")
+        return bucket
+
+    def verify(self, tick: Tick) -> None:
+        """Check the index's own hash and the order of its names: a name that is not found is then not there.
+
+        Raises Malformed.
+        """
+        size = self._format.size
+        digest = self._format.new(b"")
+        position, end = 0, self._file.size - size
+        while position < end:
+            tick()
+            digest.update(self._file.read(position, min(_INFLATE_STEP, end - position)))
+            position += _INFLATE_STEP
+        if digest.digest() != self._file.read(end, size):
+            raise Malformed("a pack index does not have the hash that it ends with")
+        for first in range(256):
+            tick()
+            names = list(self._load(first))
+            if len(names) != self._fan_out[first + 1] - self._fan_out[first]:
+                raise Malformed("a pack index holds a name twice")
+            if any(name[0] != first for name in names) or any(low > high for low, high in pairwise(names)):
+                raise Malformed("a pack index is out of order")
+
+
+class BaseCache:
+    """Recently built objects that deltas are based on, up to a number of bytes."""
+
+    def __init__(self, limit: int = 96 << 20) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self._objects: OrderedDict[tuple[int, int], tuple[bytes, bytes]] = OrderedDict()
+
+    def get(self, key: tuple[int, int]) -> tuple[bytes, bytes] | None:
+        """Kind and content, or None."""
+        found = self._objects.get(key)
+        if found is not None:
+            self._objects.move_to_end(key)
+        return found
+
+    def put(self, key: tuple[int, int], kind: bytes, content: bytes) -> None:
+        """Remember an object; older ones go when there is no room."""
+        if key in self._objects or len(content) > self._limit // 4:
+            return
+        self._objects[key] = (kind, content)
+        self._bytes += len(content) + 128
+        while self._bytes > self._limit:
+            _, (_, old) = self._objects.popitem(last=False)
+            self._bytes -= len(old) + 128
+
+
+class Windows:
+    """Recently read parts of packs, shared by all of them."""
+
+    def __init__(self, limit: int = 96) -> None:
+        self._limit = limit
+        self._parts: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+
+    def part(self, pack: int, file: StableFile, number: int) -> bytes:
+        """The window with this number, ``_WINDOW`` bytes long (shorter at the end of the file)."""
+        key = (pack, number)
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = file.read(number * _WINDOW, _WINDOW)
+            if len(self._parts) > self._limit:
+                self._parts.popitem(last=False)
+        else:
+            self._parts.move_to_end(key)
+        return part
+
+
+Header = tuple[int, int, int, int | bytes | None]
+"""Of an entry: type, inflated size, where its zlib stream begins, base (offset, name or None)."""
+
+
+class Pack:
+    """One pack file with its index.
+
+    ``number`` tells packs apart in the caches that they share.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        file: StableFile,
+        index: PackIndex,
+        object_format: ObjectFormat,
+        windows: Windows,
+    ) -> None:
+        self.number = number
+        self.index = index
+        self.file = file
+        self._windows = windows
+        self._end = file.size - object_format.size
+        self._name_size = object_format.size
+        head = file.read(0, 12)
+        if len(head) != 12 or head[:4] != b"PACK" or self._end < 12:
+            raise Malformed("a pack does not begin like one")
+        version, count = struct.unpack(">II", head[4:])
+        if version not in (2, 3):
+            raise UnsupportedVersion(f"a pack has version {version}")
+        if count != index.count:
+            raise Malformed("a pack and its index disagree about the number of objects")
+        if file.read(self._end, object_format.size) != index.pack_hash:
+            raise Malformed("a pack index was made for another pack")
+
+    def find(self, name: bytes) -> int | None:
+        """Offset at which this pack is said to hold an object."""
+        return self.index.find(name)
+
+    def header(self, offset: int) -> Header:
+        """Parse what stands before an entry's zlib stream. Raises Malformed."""
+        if not 12 <= offset < self._end:
+            raise Malformed("a pack index points outside its pack")
+        part = self._windows.part(self.number, self.file, offset // _WINDOW)
+        position = offset % _WINDOW
+        if position + _MAX_HEADER > len(part) or offset + _MAX_HEADER > self._end:
+            part = self.file.read(offset, min(_MAX_HEADER, self._end - offset))
+            position = 0
+        begin = position
+        try:
+            byte = part[position]
+            position += 1
+            entry_type = byte >> 4 & 7
+            size = byte & 15
+            shift = 4
+            while byte & 0x80:
+                byte = part[position]
+                position += 1
+                size |= (byte & 0x7F) << shift
+                shift += 7
+                if shift > 67:
+                    raise Malformed("the size of a pack entry has no end")
+            base: int | bytes | None = None
+            if entry_type == _OFFSET_DELTA:
+                byte = part[position]
+                position += 1
+                distance = byte & 0x7F
+                while byte & 0x80:
+                    byte = part[position]
+                    position += 1
+                    distance = (distance + 1) << 7 | byte & 0x7F
+                    if distance >> 63:
+                        raise Malformed("the base distance of a pack entry has no end")
+                base = offset - distance
+                if not 12 <= base < offset:
+                    raise Malformed("the base of a delta is outside its pack")
+            elif entry_type == _NAMED_DELTA:
+                base = part[position : position + self._name_size]
+                position += self._name_size
+                if len(base) != self._name_size:
+                    raise Malformed("a pack ends within an entry")
+            elif entry_type not in _KINDS:
+                raise Malformed(f"a pack entry has the reserved type {entry_type}")
+        except IndexError:
+            raise Malformed("a pack ends within an entry") from None
+        return entry_type, size, offset + position - begin, base
+
+    def chunks(self, position: int, first: int) -> Iterator[bytes | memoryview]:
+        """What is in the pack from ``position`` on: a piece of about ``first`` bytes, then more until its
+        end.
+        """
+        wanted = first
+        while position < self._end:
+            number, within = divmod(position, _WINDOW)
+            part = self._windows.part(self.number, self.file, number)
+            stop = min(within + wanted, len(part), self._end - number * _WINDOW)
+            yield memoryview(part)[within:stop]
+            position += stop - within
+            wanted = _WINDOW
+
+    def inflate(self, position: int, size: int, tick: Tick) -> bytes:
+        """Inflate the stream at ``position``, which must hold ``size`` bytes."""
+        # Deflate adds at most a few bytes for each stored block: with this much input the stream usually
+        # ends, and zlib need not copy much of what follows it.
+        return inflate(self.chunks(position, size + (size >> 10) + 64), size, tick)
+
+    def delta_header(self, position: int, size: int) -> tuple[int, int, int]:
+        """Sizes of a delta (see delta_sizes) without inflating more than its first bytes."""
+        stream = zlib.decompressobj()
+        begin = b""
+        try:
+            for chunk in self.chunks(position, 64):
+                begin += stream.decompress(chunk, 32 - len(begin))
+                if stream.eof or len(begin) >= 32:
+                    break
+        except zlib.error as error:
+            raise Malformed(f"a compressed stream is damaged ({error})") from None
+        return delta_sizes(begin[:size])
+
+
+Location = tuple[Pack, int]
+"""Where an object is: a pack and an offset in it."""
+
+
+class PackedObjects:
+    """Reads objects from a set of packs, following chains of deltas with a loop.
+
+    ``loose`` finds a delta's named base that no pack holds: given a name and a bound for its size in bytes,
+    it returns kind and content, or None. (Git never leaves such deltas in a store, but reads them.)
+    """
+
+    def __init__(
+        self,
+        packs: Iterable[Pack],
+        tick: Tick,
+        loose: Callable[[bytes, int], tuple[bytes, bytes] | None] = lambda name, limit: None,
+    ) -> None:
+        self.packs = list(packs)
+        self._tick = tick
+        self._loose = loose
+        self._cache = BaseCache()
+        self._recent = list(self.packs)
+
+    def find(self, name: bytes) -> Iterator[Location]:
+        """Every place where the object is said to be. The pack that had the last object is asked first."""
+        recent = self._recent
+        for position, pack in enumerate(list(recent)):
+            offset = pack.find(name)
+            if offset is not None:
+                if position:
+                    recent.remove(pack)
+                    recent.insert(0, pack)
+                yield pack, offset
+
+    def info(self, location: Location) -> tuple[bytes, int]:
+        """Kind and size that an object is said to have; nothing but headers is read.
+
+        Raises Malformed and LimitExceeded (too many deltas).
+        """
+        pack, offset = location
+        entry_type, size, position, base = pack.header(offset)
+        if base is not None:
+            size = pack.delta_header(position, size)[1]
+        passed: list[tuple[int, int]] = []
+        while base is not None:
+            passed.append((pack.number, offset))
+            if len(passed) > MAX_CHAIN:
+                raise _endless(passed)
+            found = self._base(pack, base)
+            if found is None:
+                assert isinstance(base, bytes)
+                return self._loose_base(base, 1 << 62)[0], size
+            pack, offset = found
+            cached = self._cache.get((pack.number, offset))
+            if cached is not None:
+                return cached[0], size
+            entry_type, _, _, base = pack.header(offset)
+        return _KINDS[entry_type], size
+
+    def read(self, location: Location, limit: int, keep: bool = True) -> tuple[bytes, bytes]:
+        """Kind and content of the object at ``location``.
+
+        ``limit`` bounds its size and that of every base and delta on the way, in bytes. With ``keep`` the
+        object itself is remembered as a likely base. Raises Malformed and LimitExceeded.
+        """
+        pack, offset = location
+        waiting: list[tuple[Pack, int, int, int]] = []
+        while True:
+            cached = self._cache.get((pack.number, offset))
+            if cached is not None:
+                kind, content = cached
+                break
+            entry_type, size, position, base = pack.header(offset)
+            if size > limit:
+                raise LimitExceeded(
+                    "bound_object_bytes", f"an object of {size} bytes is over the bound of {limit}"
+                )
+            if base is None:
+                kind = _KINDS[entry_type]
+                content = pack.inflate(position, size, self._tick)
+                if waiting or keep:
+                    self._cache.put((pack.number, offset), kind, content)
+                break
+            waiting.append((pack, offset, position, size))
+            if len(waiting) > MAX_CHAIN:
+                raise _endless([(pack.number, offset) for pack, offset, _, _ in waiting])
+            found = self._base(pack, base)
+            if found is None:
+                assert isinstance(base, bytes)
+                kind, content = self._loose_base(base, limit)
+                break
+            pack, offset = found
+        if len(content) > limit:
+            raise LimitExceeded(
+                "bound_object_bytes", f"an object of {len(content)} bytes is over the bound of {limit}"
+            )
+        while waiting:
+            pack, offset, position, size = waiting.pop()
+            delta = pack.inflate(position, size, self._tick)
+            content = apply_delta(content, delta, limit, self._tick)
+            if waiting or keep:
+                self._cache.put((pack.number, offset), kind, content)
+        return kind, content
+
+    def _base(self, pack: Pack, base: int | bytes) -> Location | None:
+        """Where a delta's base is: in its own pack, else in another."""
+        if isinstance(base, int):
+            return pack, base
+        offset = pack.find(base)
+        if offset is not None:
+            return pack, offset
+        return next(self.find(base), None)
+
+    def _loose_base(self, base: bytes, limit: int) -> tuple[bytes, bytes]:
+        found = self._loose(base, limit)
+        if found is None:
+            raise Malformed("the base of a delta is not in the store")
+        return found
+
+
+def _endless(passed: list[tuple[int, int]]) -> Exception:
+    """Why a chain of deltas is not followed further."""
+    if len(set(passed)) < len(passed):
+        return Malformed("a chain of deltas leads in a circle")
+    return LimitExceeded("bound_depth", f"a chain of more than {MAX_CHAIN} deltas")
