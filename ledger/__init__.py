@@ -1,7 +1,7 @@
 """The ledger: immutable events in a DuckDB file, with an RFC 6962 hash tree over them.
 
-`ledger.open(path).append(events)` is the Python API for harnesses; `ledger.spool.Spool` writes spool files for
-`oakledger ingest` without touching the ledger.
+`ledger.open(path).append(events)` is the Python API for harnesses; `ledger.spool.Spool` writes spool files
+for `oakledger ingest` without touching the ledger.
 """
 
 from __future__ import annotations

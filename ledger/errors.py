@@ -8,6 +8,7 @@ EXIT_NEGATIVE = 1
 EXIT_USAGE = 2
 EXIT_LEDGER = 3
 EXIT_NO_CAMPAIGN = 4
+EXIT_INTERRUPTED = 130
 
 
 class OakledgerError(Exception):

@@ -7,13 +7,14 @@ qualification. What such a command needs of the ledger it finds in the click con
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from typing import Any
+from typing import NoReturn
 
 import click
 
-from ledger.cli.context import Context
-from ledger.errors import OakledgerError
+from ledger.cli.context import Context, printable
+from ledger.errors import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_OK, EXIT_USAGE, OakledgerError
 
 #: Command name -> (module:attribute, one line of help), in the order of the help page.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -101,13 +102,27 @@ def cli(ctx: click.Context, ledger_path: str | None, lock_timeout: float) -> Non
     ctx.obj = Context(ledger_path=ledger_path, lock_timeout_s=lock_timeout)
 
 
-def main(argv: list[str] | None = None) -> Any:
-    """Run the command line. Known errors become one line on standard error and their exit status."""
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Run the command line. An error becomes one line on standard error and its exit status."""
     try:
-        return cli.main(args=argv, prog_name="oakledger", standalone_mode=True)
+        result = cli.main(args=argv, prog_name="oakledger", standalone_mode=False)
+        sys.exit(result if isinstance(result, int) else EXIT_OK)
     except OakledgerError as e:
-        click.echo(f"oakledger: {e}".replace("\n", "\\n"), err=True)
-        sys.exit(e.exit_status)
-    except KeyboardInterrupt:
-        click.echo("oakledger: interrupted", err=True)
-        sys.exit(130)
+        _fail(str(e), e.exit_status)
+    except click.exceptions.NoArgsIsHelpError as e:
+        click.echo(e.format_message())
+        sys.exit(EXIT_USAGE)
+    except click.ClickException as e:
+        where = e.ctx.command_path if isinstance(e, click.UsageError) and e.ctx else "oakledger"
+        _fail(f"{e.format_message().rstrip('.')}: see {where} --help", EXIT_USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        _fail("interrupted", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_NEGATIVE)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    click.echo(f"oakledger: {printable(message)}", err=True)
+    sys.exit(status)
