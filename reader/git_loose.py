@@ -31,6 +31,8 @@ def parse_header(begin: bytes) -> tuple[bytes, int, int]:
         raise Malformed("a loose object is of no known kind")
     if not size.isdigit() or (size[:1] == b"0" and size != b"0"):
         raise Malformed("a loose object has no proper size")
+    if int(size) >> 63:
+        raise Malformed("a loose object has an impossible size")
     return kind, int(size), end + 1
 
 

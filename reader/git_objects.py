@@ -123,7 +123,7 @@ def parse_commit(content: bytes, object_format: ObjectFormat) -> Commit:
 
     def name(text: bytes, what: str) -> bytes:
         raw = object_format.parse_hex(text)
-        if raw is None:
+        if raw is None or text != text.lower():
             raise Malformed(f"a commit's {what} line holds no full object name")
         return raw
 

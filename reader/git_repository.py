@@ -154,23 +154,23 @@ def _census(objects: int, budget: Budget) -> dict[bytes, Fingerprint]:
     """
     for entry in _listing(objects, None, budget):
         if entry.name in ("pack", "info") or _FAN_OUT.fullmatch(entry.name):
-            name = os.fsencode(entry.name)
-            _demand_directory(entry)
-            if name != b"pack":
-                for inner in _listing(objects, name, budget):
-                    _demand_regular(inner, directories=name == b"info" or not _LOOSE.fullmatch(inner.name))
+            if not entry.is_dir(follow_symlinks=False):
+                raise Irregular(b"objects/" + os.fsencode(entry.name), _kind(entry))
+            if len(entry.name) == 2:
+                for inner in _listing(objects, os.fsencode(entry.name), budget):
+                    if _LOOSE.fullmatch(inner.name):
+                        _demand_regular(inner)
     return _census_packs(objects, budget)
 
 
 def _census_packs(objects: int, budget: Budget) -> dict[bytes, Fingerprint]:
-    """Fingerprints of the packs and pack indexes; whatever else is in their directory must be no link or FIFO
-    either.
+    """Fingerprints of the packs and pack indexes, which must be regular files. What else lies beside them is
+    never opened.
     """
     files: dict[bytes, Fingerprint] = {}
     for entry in _listing(objects, b"pack", budget):
-        is_pack = entry.name.endswith((".pack", ".idx"))
-        _demand_regular(entry, directories=not is_pack)
-        if is_pack:
+        if entry.name.endswith((".pack", ".idx")):
+            _demand_regular(entry)
             files[os.fsencode(entry.name)] = fingerprint_of(entry.stat(follow_symlinks=False))
             if len(files) > MAX_PACK_FILES:
                 raise Stop(
@@ -199,13 +199,8 @@ def _listing(parent: int, name: bytes | None, budget: Budget) -> Iterator[os.Dir
         os.close(descriptor)
 
 
-def _demand_directory(entry: os.DirEntry[str]) -> None:
-    if not entry.is_dir(follow_symlinks=False):
-        raise Irregular(b"objects/" + os.fsencode(entry.name), _kind(entry))
-
-
-def _demand_regular(entry: os.DirEntry[str], *, directories: bool) -> None:
-    if not entry.is_file(follow_symlinks=False) and not (directories and entry.is_dir(follow_symlinks=False)):
+def _demand_regular(entry: os.DirEntry[str]) -> None:
+    if not entry.is_file(follow_symlinks=False):
         raise Irregular(b"objects/.../" + os.fsencode(entry.name), _kind(entry))
 
 
