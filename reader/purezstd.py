@@ -32,7 +32,8 @@ library.
 
 import time
 from binascii import b2a_base64
-from functools import cache
+from collections import defaultdict
+from functools import cache, lru_cache
 from io import BytesIO
 from itertools import repeat
 
@@ -489,27 +490,21 @@ def _default_table(kind: _SymbolType) -> _SequenceTable:
 
 
 def _build_sequence_table(accuracy_log: int, probabilities: list[int], kind: _SymbolType) -> _SequenceTable:
-    size = 1 << accuracy_log
     codes = kind.codes
+    next_states = _next_states(accuracy_log)
+    counts = list(map(abs, probabilities))
     entries: list[_Entry] = []
-    # 4.1.1: states of one symbol, in order, count up from its probability; this count alone fixes
-    # Number_of_Bits and Baseline of the state, so states with the same count share their successors.
-    counts = [abs(probability) for probability in probabilities]
-    successors: dict[int, list[_Entry]] = {}
+    # States with the same count have the same successors and share the list of these.
+    successors: defaultdict[int, list[_Entry]] = defaultdict(list)
     for symbol in _spread(accuracy_log, probabilities):
         count = counts[symbol]
         counts[symbol] = count + 1
-        state_bits = accuracy_log + 1 - count.bit_length()
-        if count not in successors:
-            successors[count] = []
+        state_bits, state_mask, _ = next_states[count]
         baseline, mask, bits = codes[symbol]
-        entries.append(
-            (baseline, mask, bits, (1 << state_bits) - 1, state_bits, bits + state_bits, successors[count])
-        )
-    for count, entry_list in successors.items():
-        state_bits = accuracy_log + 1 - count.bit_length()
-        first = (count << state_bits) - size
-        entry_list += entries[first : first + (1 << state_bits)]
+        entries.append((baseline, mask, bits, state_mask, state_bits, bits + state_bits, successors[count]))
+    for count, choice in successors.items():
+        _, state_mask, first = next_states[count]
+        choice += entries[first : first + state_mask + 1]
     return _SequenceTable(accuracy_log, entries)
 
 
@@ -737,10 +732,26 @@ def _spread(accuracy_log: int, probabilities: list[int]) -> list[int]:
     return symbols
 
 
+@cache
+def _next_states(accuracy_log: int) -> list[tuple[int, int, int]]:
+    """4.1.1: Number_of_Bits, the same as a mask, and Baseline of a state.
+
+    The states of one symbol, in ascending order, count up from its probability, and this count fixes all
+    three: the fewer states a symbol has, the more bits choose the next one.
+    """
+    rows = [(0, 0, 0)]
+    for count in range(1, 2 << accuracy_log):
+        bits = accuracy_log + 1 - count.bit_length()
+        rows.append((bits, (1 << bits) - 1, (count << bits) - (1 << accuracy_log)))
+    return rows
+
+
 # 4.2: Huffman Coding
 
 
 _MAX_NUMBER_OF_BITS = 11
+_SHARES = [1 << weight >> 1 for weight in range(16)]
+"""What a symbol of each weight takes of the code space."""
 
 
 def _huffman_tree_description(data: bytes) -> tuple[list[int], int]:
@@ -758,7 +769,7 @@ def _huffman_tree_description(data: bytes) -> tuple[list[int], int]:
     if size > len(data):
         raise _Corrupt("Huffman_Tree_Description is cut off")
     # The last weight is what completes the sum to a power of two.
-    total = sum([1 << weight >> 1 for weight in weights])
+    total = sum(map(_SHARES.__getitem__, weights))
     max_number_of_bits = total.bit_length()
     if not 0 < max_number_of_bits <= _MAX_NUMBER_OF_BITS:
         raise _Corrupt(f"Huffman codes of up to {max_number_of_bits} bits")
@@ -774,30 +785,37 @@ def _huffman_tree_description(data: bytes) -> tuple[list[int], int]:
 def _fse_compressed_weights(data: bytes) -> list[int]:
     """4.2.1.2: FSE Compression of Huffman Weights."""
     accuracy_log, probabilities, size = _fse_table_description(data, 6, 16, "Huffman weight")
-    table_size = 1 << accuracy_log
-    counts = [abs(probability) for probability in probabilities]
-    table: list[tuple[int, int, int]] = []  # weight, Number_of_Bits, Baseline
+    next_states = _next_states(accuracy_log)
+    counts = list(map(abs, probabilities))
+    table: list[tuple[int, int, int, int]] = []  # weight, Number_of_Bits, the same as a mask, Baseline
     for weight in _spread(accuracy_log, probabilities):
         count = counts[weight]
         counts[weight] = count + 1
-        number_of_bits = accuracy_log + 1 - count.bit_length()
-        table.append((weight, number_of_bits, (count << number_of_bits) - table_size))
+        table.append((weight, *next_states[count]))
     stream = data[size:]
     position = _backward_stream(stream, "Huffman weight") - 2 * accuracy_log
     if position < 0:
         raise _Corrupt("Huffman weight bitstream is too short for its states")
     bits = int.from_bytes(stream, "little")
-    state = bits >> position + accuracy_log & table_size - 1
-    other = bits >> position & table_size - 1
+    states = len(table) - 1
+    state1 = bits >> position + accuracy_log & states
+    state2 = bits >> position & states
     weights: list[int] = []
-    while len(weights) < 255:
-        weight, number_of_bits, baseline = table[state]
+    for _ in repeat(None, 128):
+        weight, number_of_bits, mask, baseline = table[state1]
         weights.append(weight)
         position -= number_of_bits
         if position < 0:
-            weights.append(table[other][0])
+            weights.append(table[state2][0])
             break
-        state, other = other, baseline + (bits >> position & (1 << number_of_bits) - 1)
+        state1 = baseline + (bits >> position & mask)
+        weight, number_of_bits, mask, baseline = table[state2]
+        weights.append(weight)
+        position -= number_of_bits
+        if position < 0:
+            weights.append(table[state1][0])
+            break
+        state2 = baseline + (bits >> position & mask)
     if len(weights) > 255:
         raise _Corrupt("more than 255 Huffman weights")
     return weights
@@ -816,9 +834,10 @@ class _HuffmanTree:
 
     def __init__(self, weights: list[int]) -> None:
         # 4.2.1.3: codes are given in ascending order to symbols sorted by weight, then by value.
-        self.max_number_of_bits = sum([1 << weight >> 1 for weight in weights]).bit_length() - 1
-        by_weight = sorted([(weight, symbol) for symbol, weight in enumerate(weights) if weight])
-        self.codes = [(symbol, self.max_number_of_bits + 1 - weight) for weight, symbol in by_weight]
+        symbols = sorted([symbol for symbol, weight in enumerate(weights) if weight], key=weights.__getitem__)
+        self.max_number_of_bits = sum(map(_SHARES.__getitem__, weights)).bit_length() - 1
+        longest = self.max_number_of_bits + 1
+        self.codes = [(symbol, longest - weights[symbol]) for symbol in symbols]
         self.table: list[tuple[int, int]] = []
         self.used = 0
         self.transducer: _Transducer | None = None
@@ -1013,13 +1032,20 @@ def _lanes(values: list[int]) -> int:
     return sum(value << 128 * number for number, value in enumerate(values))
 
 
+@lru_cache(maxsize=4)
+def _lane_mask(lanes: int) -> int:
+    return int.from_bytes((b"\xff" * 8 + b"\0" * 8) * lanes, "little")
+
+
 def _accumulate(stripes: memoryview, seed: int) -> int:
     """Steps 1 and 2: the four accumulators after all whole stripes, 128 bits apart."""
-    mask = _lanes([_MASK64] * 4)
+    mask = _lane_mask(4)
     accumulator = _lanes(
         [
-            value & _MASK64
-            for value in (seed + _PRIME64_1 + _PRIME64_2, seed + _PRIME64_2, seed, seed - _PRIME64_1)
+            (seed + _PRIME64_1 + _PRIME64_2) & _MASK64,
+            (seed + _PRIME64_2) & _MASK64,
+            seed,
+            (seed - _PRIME64_1) & _MASK64,
         ]
     )
     for start in range(0, len(stripes), _STRIPE * _PIECE_STRIPES):
@@ -1027,10 +1053,10 @@ def _accumulate(stripes: memoryview, seed: int) -> int:
         # Spread the 8-byte words to 16 bytes each and multiply all of them at once.
         spread = bytearray(2 * len(piece))
         memoryview(spread).cast("Q")[::2] = piece.cast("Q")
-        product = int.from_bytes(spread, "little") * _PRIME64_2
-        multiplied = product.to_bytes(len(spread) + 8, "little")
+        words = int.from_bytes(spread, "little")
+        products = (words * _PRIME64_2 & _lane_mask(len(spread) // 16)).to_bytes(len(spread), "little")
         for at in range(0, len(spread), 2 * _STRIPE):
-            accumulator += int.from_bytes(multiplied[at : at + 2 * _STRIPE], "little") & mask
-            accumulator &= mask
-            accumulator = (accumulator << 31 & mask | accumulator >> 33 & mask) * _PRIME64_1 & mask
+            accumulator = accumulator + int.from_bytes(products[at : at + 2 * _STRIPE], "little") & mask
+            # Doubled into the free upper half, a word can be rotated by one shift.
+            accumulator = ((accumulator | accumulator << 64) >> 33 & mask) * _PRIME64_1 & mask
     return accumulator
