@@ -130,6 +130,9 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     scenario: Annotated[
         Name | None, Meta(description="Scenario of the claim; null: every non-diagnostic scenario.")
     ] = None
+    operation: Annotated[
+        Name | None, Meta(description="The timed unit whose metric is claimed; null: the task.")
+    ] = None
 
 
 class Criterion(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -495,6 +498,14 @@ class RuleResult(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     violations: Annotated[Count, Meta(description="Number of violations.")]
 
 
+class OriginHead(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The tree head of another origin that the ledger held when a decision was made."""
+
+    origin: Annotated[str, Meta(description="The origin.", min_length=1, max_length=200)]
+    size: Annotated[Count, Meta(description="Tree size.")]
+    root: Annotated[Sha256, Meta(description="Root hash.")]
+
+
 class QualificationDecided(Event, frozen=True, tag="qualification_decided/1"):
     """A decision on a campaign and the checkpoint it was made on."""
 
@@ -508,6 +519,10 @@ class QualificationDecided(Event, frozen=True, tag="qualification_decided/1"):
     views_sha256: Annotated[Sha256, Meta(description="Digest of the SQL that decided.")]
     package_version: Annotated[Plain, Meta(description="Version of oakledger that decided.")]
     rules: Annotated[tuple[RuleResult, ...], Meta(description="Every rule and its state.", max_length=64)]
+    other_checkpoints: Annotated[
+        tuple[OriginHead, ...],
+        Meta(description="Heads of the other origins in the ledger, sorted by origin.", max_length=1000),
+    ] = ()
 
 
 AnyEvent: TypeAlias = (
