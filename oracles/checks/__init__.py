@@ -1,0 +1,1 @@
+"""The checks that oracles are made of, one module a kind."""
