@@ -1,8 +1,9 @@
+# ruff: noqa: E501 - tables of hostile bytes read better one a line
 """Hostile and odd Git repositories, and what every Git reader must make of each.
 
-A case builds one repository, with git plumbing or by writing bytes, and names the outcomes that are right for it.
-Where several are listed, the contract leaves room; no reader may ever report content that is not the committed
-one. Families follow the ways a subject can lie: each family must be closed, not each example.
+A case builds one repository, with git plumbing or by writing bytes, and names the outcomes that are right for
+it. Where several are listed, the contract leaves room; no reader may ever report content that is not the
+committed one. Families follow the ways a subject can lie: each family must be closed, not each example.
 """
 
 from __future__ import annotations
@@ -2709,22 +2710,7 @@ ENVIRONMENT = "environment"
 PLANTED_ENVIRONMENT: dict[str, dict[str, str]] = {
     "git-dir": {"GIT_DIR": "{o}/other/.git", "GIT_WORK_TREE": "{o}/other", "GIT_COMMON_DIR": "{o}/other/.git"},
     "index": {"GIT_INDEX_FILE": "{o}/index", "GIT_PREFIX": "x/", "GIT_NAMESPACE": "evil"},
-    "trace": {
-        name: "{c}"
-        for name in (
-            "GIT_TRACE",
-            "GIT_TRACE_SETUP",
-            "GIT_TRACE_PACK_ACCESS",
-            "GIT_TRACE_PACKFILE",
-            "GIT_TRACE_PERFORMANCE",
-            "GIT_TRACE_REFS",
-            "GIT_TRACE2",
-            "GIT_TRACE2_EVENT",
-            "GIT_TRACE2_PERF",
-            "GIT_REDIRECT_STDOUT",
-            "GIT_REDIRECT_STDERR",
-        )
-    },
+    "trace": dict.fromkeys(("GIT_TRACE", "GIT_TRACE_SETUP", "GIT_TRACE_PACK_ACCESS", "GIT_TRACE_PACKFILE", "GIT_TRACE_PERFORMANCE", "GIT_TRACE_REFS", "GIT_TRACE2", "GIT_TRACE2_EVENT", "GIT_TRACE2_PERF", "GIT_REDIRECT_STDOUT", "GIT_REDIRECT_STDERR"), "{c}"),
     "exec-path": {"GIT_EXEC_PATH": "{o}/exec", "GIT_TEMPLATE_DIR": "{o}/exec"},
     "config-parameters": {
         "GIT_CONFIG_COUNT": "2",
@@ -2735,24 +2721,7 @@ PLANTED_ENVIRONMENT: dict[str, dict[str, str]] = {
         "GIT_CONFIG_PARAMETERS": "'core.pager'='{p}'",
     },
     "config-broken": {"GIT_CONFIG_COUNT": "nonsense", "GIT_CONFIG": "{o}/none"},
-    "programs": {
-        name: "{p}"
-        for name in (
-            "GIT_SSH_COMMAND",
-            "GIT_PAGER",
-            "PAGER",
-            "LESSOPEN",
-            "GIT_EDITOR",
-            "EDITOR",
-            "VISUAL",
-            "GIT_ASKPASS",
-            "SSH_ASKPASS",
-            "GIT_EXTERNAL_DIFF",
-            "GIT_PROXY_COMMAND",
-            "BASH_ENV",
-            "ENV",
-        )
-    },
+    "programs": dict.fromkeys(("GIT_SSH_COMMAND", "GIT_PAGER", "PAGER", "LESSOPEN", "GIT_EDITOR", "EDITOR", "VISUAL", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "BASH_ENV", "ENV"), "{p}"),
     "shallow-file": {"GIT_SHALLOW_FILE": "{o}/shallow"},
     "quarantine": {"GIT_QUARANTINE_PATH": "{o}", "GIT_NO_REPLACE_OBJECTS": "0"},
     "literal": {"GIT_LITERAL_PATHSPECS": "1", "GIT_FLUSH": "1", "GIT_ATTR_SOURCE": "HEAD", "GIT_TEST_GIT_OPEN_CLOEXEC": "1"},
