@@ -161,7 +161,7 @@ class PureSource:
         loose: list[bytes] = []
         for name in names:
             try:
-                location = next(self._packed.find(name), None)
+                location = self._packed.locate(name)
             except Malformed as error:
                 self._faults.append(error)
                 location = None

@@ -28,6 +28,7 @@ multi-pack-index are never opened: each pack has its own index all the same.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import zlib
 from collections import OrderedDict
@@ -45,7 +46,9 @@ _KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 _OFFSET_DELTA, _NAMED_DELTA = 6, 7
 _WINDOW = 1 << 17
 _MAX_HEADER = 64
-_INFLATE_STEP = 1 << 20
+_SMALL_DELTA = 1 << 14
+_VERIFY_STEP = 1 << 20
+_NO_LIMIT = 1 << 62
 
 Tick = Callable[[], None]
 """Called often in loops that a hostile file can make long; raises when time is up."""
@@ -115,22 +118,38 @@ def apply_delta(base: bytes, delta: bytes, limit: int, tick: Tick) -> bytes:
     if base_size != len(base):
         raise Malformed("a delta was made for a base of another size")
     if result_size > limit:
-        raise LimitExceeded(
-            "bound_object_bytes", f"an object of {result_size} bytes is over the bound of {limit}"
-        )
+        raise _too_large(result_size, limit)
     end = len(delta)
     done: list[bytes] = []
-    produced = 0
+    produced = large = 0
     while position < end:
         # In steps, so that millions of tiny instructions neither hide the deadline nor fill the memory.
+        # Within a step only long copies are counted as they come: short ones make a few megabytes at most.
         stop = min(end, position + 65536)
         parts: list[bytes] = []
         append = parts.append
         try:
             while position < stop:
                 code = delta[position]
-                position += 1
-                if code & 0x80:
+                if code == 0x93:  # the commonest copy: two bytes of offset, one of length
+                    offset = delta[position + 1] | delta[position + 2] << 8
+                    size = delta[position + 3]
+                    position += 4
+                elif code < 0x80:
+                    position += 1
+                    if not code:
+                        raise Malformed("a delta uses the reserved instruction")
+                    if position + code > end:
+                        raise Malformed("a delta ends within new bytes")
+                    append(delta[position : position + code])
+                    position += code
+                    continue
+                elif code == 0x91:
+                    offset = delta[position + 1]
+                    size = delta[position + 2]
+                    position += 3
+                else:
+                    position += 1
                     offset = size = 0
                     if code & 0x01:
                         offset = delta[position]
@@ -153,25 +172,18 @@ def apply_delta(base: bytes, delta: bytes, limit: int, tick: Tick) -> bytes:
                     if code & 0x40:
                         size |= delta[position] << 16
                         position += 1
-                    if not size:
-                        size = 65536
-                    if offset + size > base_size:
-                        raise Malformed("a delta copies from behind the end of its base")
-                    produced += size
-                    if produced > result_size:
+                if size > 255 or not size:
+                    size = size or 65536
+                    large += size
+                    if large > result_size:
                         raise Malformed("a delta makes more bytes than it announces")
-                    append(base[offset : offset + size])
-                elif code:
-                    if position + code > end:
-                        raise Malformed("a delta ends within new bytes")
-                    produced += code
-                    append(delta[position : position + code])
-                    position += code
-                else:
-                    raise Malformed("a delta uses the reserved instruction")
+                if offset + size > base_size:
+                    raise Malformed("a delta copies from behind the end of its base")
+                append(base[offset : offset + size])
         except IndexError:
             raise Malformed("a delta ends within an instruction") from None
         done.append(b"".join(parts))
+        produced += len(done[-1])
         if produced > result_size:
             raise Malformed("a delta makes more bytes than it announces")
         tick()
@@ -262,8 +274,8 @@ class PackIndex:
         position, end = 0, self._file.size - size
         while position < end:
             tick()
-            digest.update(self._file.read(position, min(_INFLATE_STEP, end - position)))
-            position += _INFLATE_STEP
+            digest.update(self._file.read(position, min(_VERIFY_STEP, end - position)))
+            position += _VERIFY_STEP
         if digest.digest() != self._file.read(end, size):
             raise Malformed("a pack index does not have the hash that it ends with")
         for first in range(256):
@@ -328,7 +340,9 @@ Header = tuple[int, int, int, int | bytes | None]
 class Pack:
     """One pack file with its index.
 
-    ``number`` tells packs apart in the caches that they share.
+    ``number`` tells packs apart in the caches that they share. What is learnt while sizes are asked for is
+    kept for the reading that follows: ``kinds`` by offset, the offsets of ``bases`` that other objects need,
+    and inflated ``deltas`` with their bases, as many as their common allowance permits.
     """
 
     def __init__(
@@ -342,7 +356,13 @@ class Pack:
         self.number = number
         self.index = index
         self.file = file
+        self.kinds: dict[int, bytes] = {}
+        self.bases: set[int] = set()
+        self.deltas: dict[int, tuple[int | bytes, bytes]] = {}
         self._windows = windows
+        self._part = b""
+        self._part_begin = 0
+        self._part_end = 0
         self._end = file.size - object_format.size
         self._name_size = object_format.size
         head = file.read(0, 12)
@@ -364,9 +384,11 @@ class Pack:
         """Parse what stands before an entry's zlib stream. Raises Malformed."""
         if not 12 <= offset < self._end:
             raise Malformed("a pack index points outside its pack")
-        part = self._windows.part(self.number, self.file, offset // _WINDOW)
-        position = offset % _WINDOW
-        if position + _MAX_HEADER > len(part) or offset + _MAX_HEADER > self._end:
+        if not self._part_begin <= offset < self._part_end:
+            self._turn_to(offset)
+        part = self._part
+        position = offset - self._part_begin
+        if offset + _MAX_HEADER > self._part_end:
             part = self.file.read(offset, min(_MAX_HEADER, self._end - offset))
             position = 0
         begin = position
@@ -408,27 +430,40 @@ class Pack:
             raise Malformed("a pack ends within an entry") from None
         return entry_type, size, offset + position - begin, base
 
+    def _turn_to(self, offset: int) -> None:
+        """Make the window that holds ``offset`` the current one; it ends before the pack's own hash does."""
+        number = offset // _WINDOW
+        self._part = self._windows.part(self.number, self.file, number)
+        self._part_begin = number * _WINDOW
+        self._part_end = min(self._part_begin + len(self._part), self._end)
+
     def chunks(self, position: int, first: int) -> Iterator[bytes | memoryview]:
-        """What is in the pack from ``position`` on: a piece of about ``first`` bytes, then more until its
-        end.
-        """
+        """What is in the pack from ``position`` on: at most ``first`` bytes, then more until its end."""
         wanted = first
         while position < self._end:
-            number, within = divmod(position, _WINDOW)
-            part = self._windows.part(self.number, self.file, number)
-            stop = min(within + wanted, len(part), self._end - number * _WINDOW)
-            yield memoryview(part)[within:stop]
-            position += stop - within
+            if not self._part_begin <= position < self._part_end:
+                self._turn_to(position)
+            stop = min(position + wanted, self._part_end)
+            yield memoryview(self._part)[position - self._part_begin : stop - self._part_begin]
+            position = stop
             wanted = _WINDOW
 
     def inflate(self, position: int, size: int, tick: Tick) -> bytes:
         """Inflate the stream at ``position``, which must hold ``size`` bytes."""
         # Deflate adds at most a few bytes for each stored block: with this much input the stream usually
         # ends, and zlib need not copy much of what follows it.
-        return inflate(self.chunks(position, size + (size >> 10) + 64), size, tick)
+        wanted = size + (size >> 10) + 64
+        if self._part_begin <= position and position + wanted <= self._part_end:
+            begin = position - self._part_begin
+            stream = zlib.decompressobj()
+            with contextlib.suppress(zlib.error):
+                content = stream.decompress(self._part[begin : begin + wanted], size + 1)
+                if stream.eof and len(content) == size:
+                    return content
+        return inflate(self.chunks(position, wanted), size, tick)
 
-    def delta_header(self, position: int, size: int) -> tuple[int, int, int]:
-        """Sizes of a delta (see delta_sizes) without inflating more than its first bytes."""
+    def result_size(self, position: int, size: int, tick: Tick) -> int:
+        """Size of the object that a delta makes, without inflating more than the delta's first bytes."""
         stream = zlib.decompressobj()
         begin = b""
         try:
@@ -436,9 +471,10 @@ class Pack:
                 begin += stream.decompress(chunk, 32 - len(begin))
                 if stream.eof or len(begin) >= 32:
                     break
+                tick()
         except zlib.error as error:
             raise Malformed(f"a compressed stream is damaged ({error})") from None
-        return delta_sizes(begin[:size])
+        return delta_sizes(begin[:size])[1]
 
 
 Location = tuple[Pack, int]
@@ -463,16 +499,25 @@ class PackedObjects:
         self._loose = loose
         self._cache = BaseCache()
         self._recent = list(self.packs)
+        self._delta_allowance = 48 << 20
 
-    def find(self, name: bytes) -> Iterator[Location]:
-        """Every place where the object is said to be. The pack that had the last object is asked first."""
+    def locate(self, name: bytes) -> Location | None:
+        """The first place where the object is said to be. The pack that had the last one is asked first."""
         recent = self._recent
-        for position, pack in enumerate(list(recent)):
+        for pack in recent:
             offset = pack.find(name)
             if offset is not None:
-                if position:
+                if pack is not recent[0]:
                     recent.remove(pack)
                     recent.insert(0, pack)
+                return pack, offset
+        return None
+
+    def find(self, name: bytes) -> Iterator[Location]:
+        """Every place where the object is said to be. Raises Malformed for an index that cannot be used."""
+        for pack in self.packs:
+            offset = pack.find(name)
+            if offset is not None:
                 yield pack, offset
 
     def info(self, location: Location) -> tuple[bytes, int]:
@@ -482,51 +527,74 @@ class PackedObjects:
         """
         pack, offset = location
         entry_type, size, position, base = pack.header(offset)
-        if base is not None:
-            size = pack.delta_header(position, size)[1]
-        passed: list[tuple[int, int]] = []
-        while base is not None:
-            passed.append((pack.number, offset))
+        if base is None:
+            kind = pack.kinds[offset] = _KINDS[entry_type]
+            return kind, size
+        if size <= _SMALL_DELTA and self._delta_allowance > 0:
+            delta = pack.inflate(position, size, self._tick)
+            pack.deltas[offset] = base, delta
+            self._delta_allowance -= size + 256
+            size = delta_sizes(delta)[1]
+        else:
+            size = pack.result_size(position, size, self._tick)
+        if isinstance(base, int):
+            pack.bases.add(base)
+        passed: list[Location] = []
+        while True:
+            known = pack.kinds.get(offset)
+            if known is not None:
+                kind = known
+                break
+            passed.append((pack, offset))
+            if base is None:
+                kind = _KINDS[entry_type]
+                break
             if len(passed) > MAX_CHAIN:
                 raise _endless(passed)
             found = self._base(pack, base)
             if found is None:
                 assert isinstance(base, bytes)
-                return self._loose_base(base, 1 << 62)[0], size
+                kind = self._loose_base(base, _NO_LIMIT)[0]
+                break
             pack, offset = found
-            cached = self._cache.get((pack.number, offset))
-            if cached is not None:
-                return cached[0], size
             entry_type, _, _, base = pack.header(offset)
-        return _KINDS[entry_type], size
+        for pack, offset in passed:
+            pack.kinds[offset] = kind
+        return kind, size
 
-    def read(self, location: Location, limit: int, keep: bool = True) -> tuple[bytes, bytes]:
+    def read(self, location: Location, limit: int) -> tuple[bytes, bytes]:
         """Kind and content of the object at ``location``.
 
-        ``limit`` bounds its size and that of every base and delta on the way, in bytes. With ``keep`` the
-        object itself is remembered as a likely base. Raises Malformed and LimitExceeded.
+        ``limit`` bounds its size and that of every base and delta on the way, in bytes. Raises Malformed and
+        LimitExceeded.
         """
         pack, offset = location
-        waiting: list[tuple[Pack, int, int, int]] = []
+        keep = offset in pack.bases or pack.kinds.get(offset) != b"blob"
+        waiting: list[tuple[Pack, int, int, int, bytes | None]] = []
+        base: int | bytes | None
         while True:
             cached = self._cache.get((pack.number, offset))
             if cached is not None:
                 kind, content = cached
                 break
-            entry_type, size, position, base = pack.header(offset)
-            if size > limit:
-                raise LimitExceeded(
-                    "bound_object_bytes", f"an object of {size} bytes is over the bound of {limit}"
-                )
-            if base is None:
-                kind = _KINDS[entry_type]
-                content = pack.inflate(position, size, self._tick)
-                if waiting or keep:
-                    self._cache.put((pack.number, offset), kind, content)
-                break
-            waiting.append((pack, offset, position, size))
+            learnt = pack.deltas.pop(offset, None)
+            if learnt is not None:
+                base, delta = learnt
+                self._delta_allowance += len(delta) + 256
+                waiting.append((pack, offset, 0, 0, delta))
+            else:
+                entry_type, size, position, base = pack.header(offset)
+                if size > limit:
+                    raise _too_large(size, limit)
+                if base is None:
+                    kind = _KINDS[entry_type]
+                    content = pack.inflate(position, size, self._tick)
+                    if waiting or keep:
+                        self._cache.put((pack.number, offset), kind, content)
+                    break
+                waiting.append((pack, offset, position, size, None))
             if len(waiting) > MAX_CHAIN:
-                raise _endless([(pack.number, offset) for pack, offset, _, _ in waiting])
+                raise _endless([(pack, offset) for pack, offset, *_ in waiting])
             found = self._base(pack, base)
             if found is None:
                 assert isinstance(base, bytes)
@@ -534,12 +602,10 @@ class PackedObjects:
                 break
             pack, offset = found
         if len(content) > limit:
-            raise LimitExceeded(
-                "bound_object_bytes", f"an object of {len(content)} bytes is over the bound of {limit}"
-            )
+            raise _too_large(len(content), limit)
         while waiting:
-            pack, offset, position, size = waiting.pop()
-            delta = pack.inflate(position, size, self._tick)
+            pack, offset, position, size, ready = waiting.pop()
+            delta = pack.inflate(position, size, self._tick) if ready is None else ready
             content = apply_delta(content, delta, limit, self._tick)
             if waiting or keep:
                 self._cache.put((pack.number, offset), kind, content)
@@ -552,7 +618,7 @@ class PackedObjects:
         offset = pack.find(base)
         if offset is not None:
             return pack, offset
-        return next(self.find(base), None)
+        return self.locate(base)
 
     def _loose_base(self, base: bytes, limit: int) -> tuple[bytes, bytes]:
         found = self._loose(base, limit)
@@ -561,8 +627,12 @@ class PackedObjects:
         return found
 
 
-def _endless(passed: list[tuple[int, int]]) -> Exception:
+def _endless(passed: list[Location]) -> Exception:
     """Why a chain of deltas is not followed further."""
-    if len(set(passed)) < len(passed):
+    if len({(pack.number, offset) for pack, offset in passed}) < len(passed):
         return Malformed("a chain of deltas leads in a circle")
     return LimitExceeded("bound_depth", f"a chain of more than {MAX_CHAIN} deltas")
+
+
+def _too_large(size: int, limit: int) -> LimitExceeded:
+    return LimitExceeded("bound_object_bytes", f"{size} bytes are over the bound of {limit}")
