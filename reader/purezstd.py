@@ -18,8 +18,10 @@ Choices where the text leaves room or where decoders differ:
   without naming one cannot be told from a corrupt one and ends as `ZstdError`.
 * `max_window_size` bounds Window_Size as 3.1.1.1.2 defines it, so also the content size of a frame with
   Single_Segment_Flag.
-* A Huffman-coded stream must end exactly on its first bit (4.2.2). libzstd lets the last symbol of a stream
-  end early in some cases.
+* Where libzstd is more lenient than the text, the text wins: a Huffman-coded stream must end exactly on its
+  first bit and its last byte is not 0 (4.2.2), Huffman codes have at most 11 bits (4.2.1), a block is and
+  gives at most Block_Maximum_Size (3.1.1.2.4), an offset is at most Window_Size (3.1.1.4; "smaller than" in
+  the text, but encoders use the whole window), a Compressed_Block of size 0 lacks its sections (3.1.1.3).
 
 Work is bounded: it grows with the length of the input and with `max_output_size` and with nothing else that
 the input says. The worst price is about 10 microseconds for a byte of input (blocks that describe large
@@ -232,18 +234,21 @@ class _Frame:
         last_block = bool(block_header & 1)
         block_type = block_header >> 1 & 3
         block_size = block_header >> 3
+        if block_type == 3:
+            raise _Corrupt("Block_Type is Reserved")
         if block_size > self.block_maximum_size:
-            raise _Corrupt(f"Block_Size {block_size} is over Block_Maximum_Size {self.block_maximum_size}")
+            name = ("Raw_Block", "RLE_Block", "Compressed_Block")[block_type]
+            raise _Corrupt(
+                f"{name} of {block_size} bytes is over Block_Maximum_Size {self.block_maximum_size}"
+            )
         if block_type == 0:  # Raw_Block
             self._check_room(block_size)
             self.content += self._take(block_size, "Raw_Block")
         elif block_type == 1:  # RLE_Block
             self._check_room(block_size)
             self.content += self._take(1, "RLE_Block") * block_size
-        elif block_type == 2:  # Compressed_Block
+        else:  # Compressed_Block
             self._compressed_block(self._take(block_size, "Compressed_Block"))
-        else:
-            raise _Corrupt("Block_Type is Reserved")
         return last_block
 
     def _check_room(self, size: int) -> None:
@@ -634,8 +639,10 @@ def _execute_sequences(
                 offset1 = offset
         if offset < reach:
             reach = -min(len(content), window_size)
+            if -offset > len(content):
+                raise _Corrupt(f"offset {-offset} reaches before the start of the frame")
             if offset < reach:
-                raise _Corrupt(f"offset {-offset} reaches before the start of the frame or the window")
+                raise _Corrupt(f"offset {-offset} is over Window_Size {window_size}")
         end = offset + match_length
         if end < 0:
             content += content[offset:end]
