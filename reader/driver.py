@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reader import scoped_read
@@ -39,6 +39,8 @@ MAX_REPORT_BYTES = 512 << 20
 MAX_STDERR_BYTES = 4096
 #: Seconds beyond the reader's own deadline before the child is killed.
 GRACE_SECONDS = 10.0
+#: Seconds that an interpreter gets to say its version.
+VERSION_SECONDS = 10.0
 #: Address space of a child in bytes, unless the caller says otherwise.
 MEMORY_LIMIT_BYTES = 4 << 30
 
@@ -56,6 +58,9 @@ _NAMES = {
     "oak_sqlite_reader.py": "oak_sqlite_reader",
     "oak_export_reader.py": "oak_export_reader",
 }
+
+
+_FIELDS = scoped_read.Report("", "", "", []).as_json(None).keys()
 
 
 @dataclass(frozen=True)
@@ -82,16 +87,20 @@ class Request:
 
 @dataclass(frozen=True)
 class Reading:
-    """What came of a read: the report, its exact text, and what ran it."""
+    """What came of a read: the report, its exact text, and what ran it.
+
+    `synthetic`: the report was made by the driver, because the reader could not make its own.
+    """
 
     report: dict[str, Any]
     text: bytes
     exit_status: int
     message: str
+    backend: str
     python_version: str | None = None
     python_sha256: str | None = None
     dest: str | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
+    synthetic: bool = False
 
     @property
     def outcome(self) -> str:
@@ -149,16 +158,8 @@ def read(request: Request, environ: Mapping[str, str] = os.environ) -> Reading:
     with tempfile.TemporaryDirectory(prefix="oakledger-read-") as scratch:
         argv = [python, "-I", os.path.join(_HERE, script), *_arguments(request, scratch)]
         reading = _run(request, script, argv, _environment(request, environ, scratch), scratch)
-    version, digest = _python_identity(python)
-    return Reading(
-        report=reading.report,
-        text=reading.text,
-        exit_status=reading.exit_status,
-        message=reading.message,
-        python_version=version,
-        python_sha256=digest,
-        dest=request.dest if reading.exit_status == 0 else None,
-    )
+    version, digest = _python_identity(python, version=not reading.synthetic)
+    return replace(reading, python_version=version, python_sha256=digest)
 
 
 def _python_problem(python: str) -> str | None:
@@ -169,16 +170,22 @@ def _python_problem(python: str) -> str | None:
     return None
 
 
-_identities: dict[tuple[str, int, int], tuple[str | None, str | None]] = {}
+_identities: dict[tuple[str, int, int, bool], tuple[str | None, str | None]] = {}
 
 
-def _python_identity(python: str) -> tuple[str | None, str | None]:
-    """Version and SHA-256 of an interpreter's binary, once per file as it stands."""
+def _python_identity(python: str, *, version: bool) -> tuple[str | None, str | None]:
+    """Version and SHA-256 of an interpreter's binary, once per file as it stands.
+
+    The version is asked for only where the interpreter has just shown that it can run a reader.
+    """
     try:
         found = os.stat(python)
-        key = (python, found.st_mtime_ns, found.st_ino)
+        key = (python, found.st_mtime_ns, found.st_ino, version)
         if key not in _identities:
-            _identities[key] = (_python_version(python), file_sha256(os.path.realpath(python)))
+            _identities[key] = (
+                _python_version(python) if version else None,
+                file_sha256(os.path.realpath(python)),
+            )
         return _identities[key]
     except OSError:
         return None, None
@@ -187,16 +194,18 @@ def _python_identity(python: str) -> tuple[str | None, str | None]:
 def _python_version(python: str) -> str | None:
     if python == sys.executable:
         return ".".join(str(n) for n in sys.version_info[:3])
-    done = subprocess.run(
+    child = subprocess.Popen(
         [python, "-I", "-c", "import sys; print('.'.join(map(str, sys.version_info[:3])))"],
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env={"LC_ALL": "C"},
-        timeout=20,
-        check=False,
+        start_new_session=True,
     )
-    version = done.stdout.decode("ascii", "replace").strip()
-    return version if done.returncode == 0 and 0 < len(version) < 40 else None
+    out, _, stopped = _collect(child, time.monotonic() + VERSION_SECONDS)
+    version = out[:100].decode("ascii", "replace").strip()
+    well = child.wait() == 0 and not stopped and 0 < len(version) < 40 and version.isprintable()
+    return version if well else None
 
 
 def _environment(request: Request, environ: Mapping[str, str], scratch: str) -> dict[str, str]:
@@ -265,7 +274,14 @@ def _run(request: Request, script: str, argv: Sequence[str], env: Mapping[str, s
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
         return _synthetic(request, script, "instrument_failed", f"the reader ended {how} without a report")
     lines = err.decode("utf-8", "replace").splitlines()
-    return Reading(report=report, text=out, exit_status=status, message=lines[0] if lines else "")
+    return Reading(
+        report=report,
+        text=out,
+        exit_status=status,
+        message=lines[0] if lines else "",
+        backend=request.backend,
+        dest=request.dest if status == 0 else None,
+    )
 
 
 def _collect(child: subprocess.Popen[bytes], give_up: float) -> tuple[bytes, bytes, str | None]:
@@ -310,6 +326,8 @@ def _parse(text: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(report, dict) or report.get("report") != scoped_read.REPORT_SCHEMA:
         return None
+    if not report.keys() >= _FIELDS or scoped_read.OUTCOMES.get(report["exit_status"]) != report["outcome"]:
+        return None
     return report
 
 
@@ -331,6 +349,8 @@ def _synthetic(request: Request, script: str, reason: str, detail: str) -> Readi
         text=text.encode(),
         exit_status=stop.exit_status,
         message=f"{name}: {stop.reason}: {stop.detail}",
+        backend=request.backend,
+        synthetic=True,
     )
 
 

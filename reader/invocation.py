@@ -39,7 +39,7 @@ def reader_invoked(
         "reader": report["reader"],
         "reader_version": plain(report["reader_version"]),
         "code_sha256": report["code_sha256"],
-        "backend": report["backend"],
+        "backend": report["backend"] or reading.backend,
         "outcome": report["outcome"],
         "exit_status": report["exit_status"],
         "relation": relation,
