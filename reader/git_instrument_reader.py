@@ -58,6 +58,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from reader.git_files import FilePool, StableFile, fingerprint_of, look, open_directory, open_file
@@ -81,6 +82,7 @@ _BATCH = 256
 _READ_BYTES = 1 << 20
 _MAX_LINE = 256
 _MEMORY_BASE = 1 << 30
+_SILENCE = 0.5
 _FAN_OUT = [b"%02x" % number for number in range(256)]
 
 _CONFIG = """\
@@ -266,14 +268,17 @@ class Broken(Exception):
 class BatchChild:
     """One `git cat-file --batch-command` that answers in the order of the questions.
 
-    Requests are sent whenever the child takes them, so that it works ahead of whoever reads the answers.
-    Raises `Broken`, and `Stop` at the deadline.
+    When the child is silent for half a second, ``suspect`` is called, which may raise `Broken`: git is known
+    to go round in circles over some damaged objects. Requests are sent whenever the child takes them, so that
+    it works ahead of whoever reads the answers. Raises `Broken`, and `Stop` at the deadline.
     """
 
     def __init__(
         self, instrument: Instrument, store: IsolatedStore, scratch: str, memory: int, budget: Budget
     ) -> None:
         self._budget = budget
+        self._silence = _SILENCE
+        self.suspect: Callable[[], None] = lambda: None
         self._requests: Iterator[bytes] = iter(())
         self._unsent = b""
         self._buffer = b""
@@ -388,7 +393,11 @@ class BatchChild:
                 self._poll.register(self._in, select.POLLOUT)
             else:
                 self._poll.unregister(self._in)
-        self._poll.poll(max(0.0, self._budget.remaining_ns() / 1e6) + 1)
+        left = max(0.0, self._budget.remaining_ns() / 1e9) + 0.001
+        if not self._poll.poll(min(left, self._silence) * 1000) and left > self._silence:
+            # Twice as long next time: whoever is only slow is not asked about for ever.
+            self._silence *= 2
+            self.suspect()
 
     def _send(self) -> None:
         try:
@@ -516,6 +525,7 @@ class GitSource:
                 child.ask(command, names[position:])
                 for name in names[position:]:
                     position += 1
+                    child.suspect = partial(self._suspect, name)
                     try:
                         answer = take(child, name)
                     except Broken as broken:
@@ -533,6 +543,12 @@ class GitSource:
                 # Answers that nobody takes would be read as answers to the next questions.
                 if not finished:
                     self._end_child()
+
+    def _suspect(self, name: bytes) -> None:
+        """Raise `Broken` when an object that git takes long over is damaged."""
+        _, found = next(iter(self._own_code().contents([name], self._budget.bounds.max_object_bytes)))
+        if not isinstance(found, tuple) or self._repository.object_format.name_of(*found) != name:
+            raise Broken("git does not finish with an object")
 
     def _claim(self, child: BatchChild, name: bytes) -> Claim | None:
         """Kind and size from the first line of an answer, which must be about this object."""

@@ -396,6 +396,7 @@ CASES: list[Case] = []
 BLOB_BAD = ((3, "blob_mismatch"), (3, "size_mismatch"))
 TREE_BAD = ((3, "tree_mismatch"), (3, "size_mismatch"))
 COMMIT_BAD = ((3, "commit_mismatch"), (3, "size_mismatch"))
+UNUSABLE = ((77, "unrecognised_format"), (77, "unsupported_format"))
 ANY_BAD = (*BLOB_BAD, (3, "tree_mismatch"), (3, "commit_mismatch"), (3, "store_damaged"))
 IRREGULAR = ((1, "ref_not_regular"), (1, "store_not_regular"), (1, "store_linked"))
 ABSENT = ((77, "content_absent"),)
@@ -488,8 +489,7 @@ def _(repo: Repo) -> None:
 
 @case(HISTORY, "replace-self")
 def _(repo: Repo) -> None:
-    for spec in ("HEAD", "HEAD^{tree}", "HEAD:README.md"):
-        oid = repo.rev(spec)
+    for oid in [repo.rev(spec) for spec in ("HEAD", "HEAD^{tree}", "HEAD:README.md")]:
         _replace(repo, oid, oid)
 
 
@@ -733,8 +733,9 @@ def _(repo: Repo) -> None:
     repo.dir.mkdir()
 
 
-@case(ELSEWHERE, "bare-at-the-root", (1, "store_missing"))
+@case(ELSEWHERE, "bare-at-the-root", OK, (1, "store_missing"))
 def _(repo: Repo) -> None:
+    """A bare repository given as REPO is read as what it is, or refused; never searched for."""
     real = repo.root / "real"
     shutil.move(repo.dir, real)
     shutil.rmtree(repo.work)
@@ -2050,6 +2051,14 @@ def _(repo: Repo) -> None:
 def _(repo: Repo) -> None:
     stem = repo.repack()
     stem.with_suffix(".idx").unlink()
+    repo.git("index-pack", "--index-version=2,0x10", str(stem) + ".pack")
+
+
+@case(OBJECTS, "pack-index-only-64-bit-offsets", OK, (77, "instrument_failed"), *ANY_BAD)
+def _(repo: Repo) -> None:
+    """Git writes this when asked to, and then refuses it: the first object is never that far away."""
+    stem = repo.repack()
+    stem.with_suffix(".idx").unlink()
     repo.git("index-pack", "--index-version=2,0x0", str(stem) + ".pack")
 
 
@@ -2138,7 +2147,7 @@ PACK_DAMAGE: dict[str, Callable[[bytes, bytes], tuple[bytes, bytes]]] = {
 }
 
 
-@each(OBJECTS, "pack-damage", dict(PACK_DAMAGE), *ANY_BAD, *ABSENT, (1, "head_commit_missing"))
+@each(OBJECTS, "pack-damage", dict(PACK_DAMAGE), *ANY_BAD, *ABSENT, *UNUSABLE, (1, "head_commit_missing"))
 def _(repo: Repo, make: object) -> None:
     stem = repo.repack()
     pack, idx = stem.with_suffix(".pack"), stem.with_suffix(".idx")
@@ -2160,6 +2169,7 @@ def _(repo: Repo, make: object) -> None:
     OK,
     *ANY_BAD,
     *ABSENT,
+    *UNUSABLE,
     (1, "head_commit_missing"),
 )
 def _(repo: Repo, make: object) -> None:
@@ -2232,7 +2242,7 @@ BAD_DELTAS: dict[str, Callable[[PackObject, str], list[PackObject]]] = {
     "base-absent": lambda base, oid: [PackObject(oid, 7, GOOD_DELTA, bytes.fromhex("ee" * 20))],
     "ofs-zero": lambda base, oid: [PackObject(oid, 6, GOOD_DELTA, 0)],
     "ofs-before-the-pack": lambda base, oid: [PackObject(oid, 6, GOOD_DELTA, 1 << 40)],
-    "ofs-into-the-header": lambda base, oid: [PackObject(oid, 6, GOOD_DELTA, 20)],
+    "ofs-into-the-header": lambda base, oid: [PackObject(oid, 6, GOOD_DELTA, 22)],
     "base-size-lie": _ref(delta(12, 16, copy_op(0, 11), b"\x05more\n")),
     "result-size-small": _ref(delta(11, 15, copy_op(0, 11), b"\x05more\n")),
     "result-size-large": _ref(delta(11, 17, copy_op(0, 11), b"\x05more\n")),
@@ -2253,7 +2263,7 @@ def _(repo: Repo, make: object) -> None:
     _delta_case(repo, make, GOOD_RESULT)  # type: ignore[arg-type]
 
 
-@case(OBJECTS, "delta-base-is-loose-only", OK, *ANY_BAD, *ABSENT)
+@case(OBJECTS, "delta-base-is-loose-only", OK, (77, "instrument_failed"), *ANY_BAD, *ABSENT)
 def _(repo: Repo) -> None:
     """A thin pack in the store: git itself finds such a base only when it recovers from damage."""
     items, oid = _plain_pack_objects(repo, GOOD_RESULT)
@@ -2480,9 +2490,9 @@ def _(repo: Repo) -> None:
     _levels(repo, 30000)
 
 
-@case(BOMBS, "levels-30000-allowed", arguments=["--max-depth", "40000", "--manifest", "-"])
+@case(BOMBS, "levels-2000-allowed", arguments=["--max-depth", "3000"])
 def _(repo: Repo) -> None:
-    _levels(repo, 30000)
+    _levels(repo, 2000)
 
 
 @case(BOMBS, "levels-at-the-bound")
@@ -2504,9 +2514,9 @@ def _wide(repo: Repo, count: int) -> None:
     )
 
 
-@case(BOMBS, "entries-300000", (77, "bound_entries"), arguments=["--max-entries", "100000"])
+@case(BOMBS, "entries-60000", (77, "bound_entries"), arguments=["--max-entries", "20000"])
 def _(repo: Repo) -> None:
-    _wide(repo, 300000)
+    _wide(repo, 60000)
 
 
 @case(
@@ -2612,11 +2622,11 @@ def _(repo: Repo) -> None:
     arguments=["--max-total-bytes", "3000000"],
 )
 def _(repo: Repo) -> None:
-    """One blob of a megabyte under a thousand names: a thousand megabytes for whoever does not notice."""
+    """One blob of a megabyte under two hundred names: two hundred megabytes for whoever does not notice."""
     data = bytes(1 << 20)
     oid = repo.blob(data)
-    repo.commit_entries(*((b"100644", b"%04d" % number, oid) for number in range(1000)))
-    repo.content = {b"%04d" % number: ("100644", data) for number in range(1000)}
+    repo.commit_entries(*((b"100644", b"%04d" % number, oid) for number in range(200)))
+    repo.content = {b"%04d" % number: ("100644", data) for number in range(200)}
 
 
 @case(BOMBS, "link-target-too-large", arguments=["--max-object-bytes", "1000"])
@@ -2664,7 +2674,7 @@ def _(repo: Repo) -> None:
     repo.report["ancestors"] = total
 
 
-@case(BOMBS, "pack-sparse-terabyte", OK, (77, "bound_store_bytes"), *ANY_BAD)
+@case(BOMBS, "pack-sparse-terabyte", OK, (77, "bound_store_bytes"), *ANY_BAD, *UNUSABLE)
 def _(repo: Repo) -> None:
     items, _ = _plain_pack_objects(repo)
     stem = repo.pack(items)
@@ -2678,6 +2688,7 @@ def _(repo: Repo) -> None:
     OK,
     (77, "bound_store_bytes"),
     (1, "head_commit_missing"),
+    *UNUSABLE,
     *ANY_BAD,
     *ABSENT,
 )

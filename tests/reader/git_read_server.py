@@ -1,7 +1,8 @@
-"""A process that has the Git readers loaded and forks one process for each read. Run as `python -I FILE ROOT`.
+"""A process that has the Git readers loaded and forks one process for each read. Run as `python -I FILE
+ROOT`.
 
-One job a line on standard input, as JSON: script, arguments, environment, stdout, stderr (files to write), seconds
-(after which the read counts as hanging). One answer a line: the exit status, or `hang`.
+One job a line on standard input, as JSON: script, arguments, environment, stdout, stderr (files to write),
+seconds (after which the read counts as hanging). One answer a line: the exit status, or `hang`.
 """
 
 import importlib
