@@ -66,12 +66,15 @@ def judge(
     worktree: str | None = None,
     test_checks: Sequence[Check] | None = None,
     lane: str | None = None,
+    controls: Sequence[Judgement] = (),
 ) -> Judgement:
     """Judge one trial.
 
     `reading` must have been made with the contract's scope, with the manifest and, for a payload contract,
     with a destination. `worktree` is the trial's working directory, for worktree rules and answers.
     `test_checks` are the results of `oracles.checks.test_suite`, where the contract has tests in this lane.
+    `controls` are the judged negative controls (`oracles.trial.run_controls`); an answer counts only after an
+    absent and a wrong one have failed.
     """
     started = time.monotonic_ns()
     task = contract.contract
@@ -93,11 +96,14 @@ def judge(
         if tests_apply(task, lane):
             parts["tests"] = list(test_checks) if test_checks else [unmeasured("tests", "tests_not_run")]
         if task.answer is not None:
-            parts["answer"] = (
-                [unmeasured("answer", "no_worktree")]
-                if worktree is None
-                else answer_file(worktree, task.answer)
-            )
+            if not {c.control for c in controls if c.verdict == "fail"} >= {"absent", "wrong"}:
+                parts["answer"] = [unmeasured("answer", "controls_missing")]
+            elif any(c.verdict != "fail" for c in controls):
+                parts["answer"] = [unmeasured("answer", "controls_not_refused")]
+            elif worktree is None:
+                parts["answer"] = [unmeasured("answer", "no_worktree")]
+            else:
+                parts["answer"] = answer_file(worktree, task.answer)
     return _conclude(parts, depth, reading.report["manifest_sha256"], started)
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import time_ns
@@ -20,6 +20,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ledger.events import AnyEvent
     from ledger.store import AppendResult, Ledger
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,26 +47,32 @@ class Context:
         return open_ledger(self.path, read_only=read_only, create=create, lock_timeout_s=self.lock_timeout_s)
 
     def record(
-        self, events: Iterable[Mapping[str, Any]], *, create: bool = True
+        self,
+        drafts: Iterable[Mapping[str, Any] | Callable[[Sequence[str]], Mapping[str, Any]]],
+        *,
+        create: bool = True,
     ) -> tuple[AppendResult, list[str]]:
         """Validate and append events given as mappings without source, ordinal and recorded_at_ns.
 
+        A draft may be a function of the ids of the drafts before it, for events that name one another.
         Returns the append result and the event ids. Raises BadEventError for an invalid event.
         """
+        from ledger.checkpoints import keep
         from ledger.decode import event_from_mapping
         from ledger.events import event_id
 
-        structs = []
-        for mapping in events:
+        structs: list[AnyEvent] = []
+        ids: list[str] = []
+        for draft in drafts:
+            mapping = draft(ids) if callable(draft) else draft
             envelope = {"source": self._source, "ordinal": self._ordinal, "recorded_at_ns": time_ns()}
             structs.append(event_from_mapping({**envelope, **mapping}))
+            ids.append(event_id(structs[-1]))
             self._ordinal += 1
         with self.open(create=create) as ledger:
             result = ledger.append(structs)
-        from ledger.checkpoints import keep
-
         keep(self.path, result.checkpoint)
-        return result, [event_id(e) for e in structs]
+        return result, ids
 
     @cached_property
     def console(self) -> Console:
