@@ -1,0 +1,178 @@
+"""Are the guards and the views of a ledger file those that this package ships?
+
+The file's catalogue is compared, object by object and by text, with that of a ledger made new in memory by
+the same DuckDB. What is missing or differs is a finding, and so is every object more: a view, table, macro or
+type of somebody else's can shadow what the shipped SQL means. A macro named `sha256` in the file, for
+example, replaces the function for everybody who opens the file directly; so the audit asks from a database of
+its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import duckdb
+
+from ledger.audit_finding import Finding
+
+#: Kind of object -> query for its schema, name and defining text in database `?`.
+_OBJECTS: dict[str, str] = {
+    "schema": "SELECT schema_name, '', '' FROM duckdb_schemas() WHERE database_name = ? AND NOT internal",
+    "table": (
+        "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = ? AND NOT internal"
+    ),
+    "view": "SELECT schema_name, view_name, sql FROM duckdb_views() WHERE database_name = ? AND NOT internal",
+    "trigger": "SELECT schema_name, trigger_name, sql FROM duckdb_triggers() WHERE database_name = ?",
+    "index": "SELECT schema_name, index_name, sql FROM duckdb_indexes() WHERE database_name = ?",
+    "sequence": "SELECT schema_name, sequence_name, '' FROM duckdb_sequences() WHERE database_name = ?",
+    "macro": (
+        "SELECT schema_name, function_name, concat_ws(' ', function_type, parameters, macro_definition) "
+        "FROM duckdb_functions() WHERE database_name = ? AND NOT internal"
+    ),
+    "type": (
+        "SELECT schema_name, type_name, logical_type FROM duckdb_types() "
+        "WHERE database_name = ? AND NOT internal"
+    ),
+}
+
+_COLUMNS = (
+    "SELECT table_name, column_name || ' ' || data_type FROM duckdb_columns() "
+    "WHERE database_name = ? AND schema_name = 'main' AND NOT internal"
+)
+_CONSTRAINTS = (
+    "SELECT table_name, CASE constraint_type WHEN 'CHECK' THEN 'CHECK ' || constraint_name "
+    "ELSE constraint_type || ' (' || array_to_string(constraint_column_names, ', ') || ')' END "
+    "FROM duckdb_constraints() WHERE database_name = ? AND schema_name = 'main'"
+)
+
+# A word in upper case with a space before the parenthesis: functions are printed without one.
+_STAR_LIST = re.compile(r"(?<=[*)] )(?:EXCLUDE|REPLACE|RENAME) \(")
+
+#: (kind, schema, name)
+_Key = tuple[str, str, str]
+
+
+def _catalogue(con: duckdb.DuckDBPyConnection, database: str) -> dict[_Key, list[str]]:
+    found: dict[_Key, list[str]] = {}
+    for kind, query in _OBJECTS.items():
+        for schema, name, text in con.execute(query, [database]).fetchall():
+            found.setdefault((kind, schema, name), []).append(normal(str(text)))
+    for texts in found.values():
+        texts.sort()  # overloads of one macro
+    return found
+
+
+def normal(text: str) -> str:
+    """Return SQL as DuckDB prints it with the lists after a star in order.
+
+    What stands in `* EXCLUDE (...)`, `* REPLACE (...)` and `* RENAME (...)` is a set, which DuckDB prints in
+    another order from one opening of a file to the next.
+    """
+    pieces: list[str] = []
+    end = 0
+    for match in _STAR_LIST.finditer(text):
+        if match.start() < end:
+            continue
+        items, close = _items(text, match.end())
+        pieces += [text[end : match.end()], ", ".join(sorted(items))]
+        end = close
+    return "".join(pieces) + text[end:]
+
+
+def _items(text: str, start: int) -> tuple[list[str], int]:
+    """Return the comma-separated items from `start` to the closing parenthesis, and where that is."""
+    items: list[str] = []
+    depth, quote, first = 0, "", start
+    for at in range(start, len(text)):
+        c = text[at]
+        if quote:
+            quote = "" if c == quote else quote  # a doubled quote closes and opens again
+        elif c in "'\"":
+            quote = c
+        elif c == "(":
+            depth += 1
+        elif c in "),":
+            if depth == 0:
+                items.append(text[first:at].strip())
+                first = at + 1
+                if c == ")":
+                    return items, at
+            elif c == ")":
+                depth -= 1
+    return [text[start:]], len(text)
+
+
+def _parts(con: duckdb.DuckDBPyConnection, database: str) -> dict[str, set[str]]:
+    """Return the columns and constraints of each table, in words."""
+    found: dict[str, set[str]] = {}
+    for query, word in ((_COLUMNS, "column "), (_CONSTRAINTS, "")):
+        for table, text in con.execute(query, [database]).fetchall():
+            found.setdefault(table, set()).add(f"{word}{text}")
+    return found
+
+
+@cache
+def _shipped() -> tuple[dict[_Key, list[str]], dict[str, set[str]]]:
+    """Return the catalogue of a new ledger, and the parts of its tables."""
+    from ledger.store import _create
+
+    with duckdb.connect() as con:
+        _create(con, "audit")
+        outside(con)
+        return _catalogue(con, "memory"), _parts(con, "memory")
+
+
+def outside(con: duckdb.DuckDBPyConnection) -> None:
+    """Move a connection's search path out of the file, so that nothing in the file shadows a function."""
+    con.execute("ATTACH IF NOT EXISTS ':memory:' AS oakledger_audit (READ_WRITE)")
+    con.execute("USE oakledger_audit")
+
+
+def shipped_objects() -> frozenset[_Key]:
+    """Return what a ledger is made of, as (kind, schema, name)."""
+    return frozenset(_shipped()[0])
+
+
+def check_catalogue(con: duckdb.DuckDBPyConnection, database: str) -> Iterator[Finding]:
+    """Yield a finding for each object that is missing, differs, or does not belong in a ledger.
+
+    `con` must have been moved `outside`. Codes: `missing_<kind>`, `changed_<kind>`, `extra_<kind>`, where a
+    table that lost a CHECK or a key is a `changed_table` that names what it lost.
+    """
+    shipped, shipped_parts = _shipped()
+    found = _catalogue(con, database)
+    parts = _parts(con, database)
+    for key in sorted(shipped.keys() | found.keys()):
+        kind, schema, name = key
+        label = f"{kind} {name}" if schema == "main" else f"{kind} {schema}{name and '.' + name}"
+        if key not in found:
+            yield Finding(f"missing_{kind}", f"{label} is missing: a ledger has it")
+        elif key not in shipped:
+            yield Finding(f"extra_{kind}", f"{label} is no part of a ledger and may shadow one")
+        elif shipped[key] != found[key]:
+            lost = sorted(shipped_parts.get(name, set()) - parts.get(name, set()))
+            more = sorted(parts.get(name, set()) - shipped_parts.get(name, set()))
+            what = "; ".join(
+                [f"lacks {p}" for p in lost if kind == "table"]
+                + [f"has {p} more" for p in more if kind == "table"]
+            )
+            yield Finding(
+                f"changed_{kind}",
+                f"{label} is not the shipped one: {what or _differ(shipped[key], found[key])}",
+            )
+
+
+def _differ(shipped: list[str], found: list[str]) -> str:
+    """Say where two texts part, with a little of both."""
+    a, b = "; ".join(shipped), "; ".join(found)
+    at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = max(0, at - 20)
+    return f"shipped ...{a[start : at + 60]!r}, in the file ...{b[start : at + 60]!r}"
+
+
+def intact(con: duckdb.DuckDBPyConnection, database: str, table: str) -> bool:
+    """Return whether a table's definition is the shipped one."""
+    key = ("table", "main", table)
+    return _catalogue(con, database).get(key) == _shipped()[0][key]

@@ -1,0 +1,124 @@
+"""Does each event's row hold together? One row of `events` is checked by its own text alone.
+
+`event_id` must be the leaf hash of the payload (RFC 6962 section 2.1), every typed column what the payload
+says, and the payload the canonical bytes of an event that this package knows.
+"""
+
+# ruff: noqa: S608 - the queries are made of constants of this module
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from ledger.audit_finding import Finding, Findings
+from ledger.audit_source import Source
+from ledger.decode import decode
+from ledger.errors import BadEventError
+from ledger.events import leaf_hash
+from ledger.store import _SCALARS
+
+#: The typed columns that hold a scalar of the payload under the same name.
+SCALAR_COLUMNS = tuple(name for name, _ in _SCALARS)
+
+#: Columns of a row as `check_row` takes it, after origin and seq.
+ROW_COLUMNS = ("event_id", "payload", "kind", "kind_version", "condition_key", *SCALAR_COLUMNS)
+
+
+def check_row(row: tuple[Any, ...]) -> Iterator[Finding]:
+    """Yield what is wrong with one row of `origin, seq` and ROW_COLUMNS, all as text but seq.
+
+    Codes: `event_id`, `payload`, `newer_version`, `not_canonical`, `columns`, `origin`, `seq`.
+    """
+    origin, seq, event_id, payload = row[:4]
+
+    def finding(code: str, detail: str) -> Finding:
+        return Finding(code, detail, origin, seq, event_id)
+
+    if origin is None:
+        yield finding("origin", "origin is null")
+    if seq is None or seq < 0:
+        yield finding("seq", "seq is no number from 0 on")
+    if payload is None:
+        yield finding("payload", "payload is null")
+        return
+    data = payload.encode("utf-8", "surrogatepass")
+    leaf = leaf_hash(data).hex()
+    if event_id != leaf:
+        yield finding("event_id", f"event_id is not the hash of the payload, which is {leaf}")
+    try:
+        _, canonical = decode(data)
+        if canonical != data:
+            yield finding("not_canonical", "payload is not the canonical text of its event")
+    except BadEventError as e:
+        newer = "version this oakledger does not know" in str(e)
+        yield finding("newer_version" if newer else "payload", f"payload is no known event: {e}")
+    yield from (finding("columns", text) for text in _column_differences(data, row))
+
+
+def _column_differences(data: bytes, row: tuple[Any, ...]) -> Iterator[str]:
+    try:
+        fields = msgspec.json.decode(data)
+        parts = msgspec.json.decode(data, type=_Parts)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return  # reported as a bad payload
+    if not isinstance(fields, dict):
+        return
+    name, _, version = str(fields.get("kind")).partition("/")
+    expected: dict[str, str | None] = {"kind": name, "kind_version": version, "condition_key": None}
+    if parts.condition is not msgspec.UNSET:
+        expected["condition_key"] = hashlib.sha256(bytes(parts.condition)).hexdigest()
+    for column in SCALAR_COLUMNS:
+        expected[column] = _as_text(fields.get(column))
+    wrong = [
+        f"{column} is {_show(value)}, the payload says {_show(expected[column])}"
+        for column, value in zip(ROW_COLUMNS[2:], row[4:], strict=True)
+        if value != expected[column]
+    ]
+    if wrong:
+        yield "; ".join(wrong)
+
+
+class _Parts(msgspec.Struct):
+    condition: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def _as_text(value: object) -> str | None:
+    """Return a JSON value as the database's json_extract_string gives it."""
+    if value is None or isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode()
+
+
+def _show(value: str | None) -> str:
+    if value is None:
+        return "null"
+    return repr(value if len(value) <= 80 else value[:80] + "...")
+
+
+#: Rows checked at a time.
+CHUNK = 20_480
+
+_ROWS = (
+    "SELECT origin, seq, event_id, payload, "
+    + ", ".join(f"{name}::VARCHAR" for name in ROW_COLUMNS[2:])
+    + " FROM audited_events WHERE row >= ? AND row < ? ORDER BY row"
+)
+
+
+@contextmanager
+def check_contents(source: Source, findings: Findings, *, deep: bool) -> Iterator[None]:
+    """Check every row while the block runs; all of them are checked when it ends."""
+    yield
+    if not deep:
+        return
+    con = source.cursor()
+    last = con.execute("SELECT max(row) FROM audited_events").fetchone()
+    end = int(last[0]) + 1 if last and last[0] is not None else 0
+    for first in range(0, end, CHUNK):
+        for row in con.execute(_ROWS, [first, first + CHUNK]).fetchall():
+            findings.extend(check_row(row))
