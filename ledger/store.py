@@ -23,8 +23,9 @@ import duckdb
 
 from ledger import sqlfiles
 from ledger.errors import LedgerDamagedError, LedgerOpenError, OakledgerError, ProducerKeyConflictError
-from ledger.events import AnyEvent, canonical, leaf_hash
+from ledger.events import AnyEvent
 from ledger.frontier import EMPTY_ROOT, Frontier
+from ledger.staging import Staging
 
 #: Version of the tables. A file with a larger one was written by a newer oakledger and is refused.
 SCHEMA_VERSION = 1
@@ -35,7 +36,11 @@ FREE_SPACE_MARGIN = 64 << 20
 #: How often bytes of a staged batch are on disk at the same time, at most: staging, write-ahead log, table.
 _SPACE_FACTOR = 3
 
-_FIELD = b"\x01"  # never occurs in JSON text, which escapes control characters
+#: What one append may use of memory, in DuckDB's buffers. More does not make it faster.
+APPEND_MEMORY = "384MB"
+
+#: How many producer key conflicts are shown with the texts of both events.
+_SHOWN_CONFLICTS = 100
 
 # JSON path of each typed column that is a plain scalar of the payload, in column order after kind.
 _SCALARS: tuple[tuple[str, str], ...] = (
@@ -68,62 +73,48 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class KeyConflict:
+    """A staged event whose producer key is known with other content; texts of both, cut when long."""
+
+    number: int
+    source: str
+    ordinal: int
+    known: str
+    new: str
+
+    def __str__(self) -> str:
+        return (
+            f"source {self.source} ordinal {self.ordinal} came twice with different content: "
+            f"known {self.known} - new {self.new}: "
+            "give the new event its own ordinal, or a source name unique to its run"
+        )
+
+
+class StagedConflictError(ProducerKeyConflictError):
+    """Some staged events have a producer key that is known with other content; `conflicts` has them all."""
+
+    def __init__(self, conflicts: list[KeyConflict]) -> None:
+        super().__init__(str(conflicts[0]))
+        self.conflicts = conflicts
+
+
+@dataclass(frozen=True)
 class AppendResult:
-    """What an append did: events that are new, events that were known, and the tree head after it."""
+    """What an append did: events that are new, events that were known, and the tree head after it.
+
+    `conflicts` are the events that were left out, when the caller asked for that.
+    """
 
     new: int
     known: int
     checkpoint: Checkpoint
+    conflicts: tuple[KeyConflict, ...] = ()
 
 
-class Staging:
-    """Canonical events on their way into a ledger, in a private temporary file.
-
-    Use as a context manager; `add` takes canonical bytes that have been validated.
-    """
-
-    def __init__(self, directory: str | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="oakledger-", dir=directory)
-        self.path = os.path.join(self._folder.name, "staged")
-        self._file = open(self.path, "wb", buffering=1 << 20)  # noqa: SIM115 - closed by close()
-        self.count = 0
-        self.bytes = 0
-
-    def add(self, payload: bytes, source: str, ordinal: int) -> str:
-        """Stage one event and return its id."""
-        event_id = leaf_hash(payload).hex()
-        self._file.write(
-            b"%d\x01%s\x01%s\x01%d\x01%s\n"
-            % (self.count, event_id.encode(), source.encode(), ordinal, payload)
-        )
-        self.count += 1
-        self.bytes += len(payload)
-        return event_id
-
-    def add_event(self, event: AnyEvent) -> str:
-        """Stage an event struct and return its id."""
-        return self.add(canonical(event), event.source, event.ordinal)
-
-    def flush(self) -> None:
-        """Hand everything staged so far to the operating system."""
-        self._file.flush()
-
-    def close(self) -> None:
-        """Remove the file."""
-        self._file.close()
-        self._folder.cleanup()
-
-    def __enter__(self) -> Staging:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _staged_table(path: str) -> str:
-    quoted = path.replace("'", "''")
+def _staged_table(paths: list[str]) -> str:
+    quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     return (
-        f"read_csv('{quoted}', columns = {{'n': 'BIGINT', 'event_id': 'VARCHAR', 'source': 'VARCHAR', "
+        f"read_csv([{quoted}], columns = {{'n': 'BIGINT', 'event_id': 'VARCHAR', 'source': 'VARCHAR', "
         "'ordinal': 'BIGINT', 'payload': 'VARCHAR'}, delim = chr(1), quote = '', escape = '', comment = '', "
         "header = false, auto_detect = false, max_line_size = 4194304, nullstr = chr(2))"
     )
@@ -264,18 +255,31 @@ class Ledger:
                 staging.add_event(event)
             return self.append_staged(staging)
 
-    def append_staged(self, staging: Staging) -> AppendResult:
-        """Append a staged batch as one transaction. Raises as `append`."""
+    def append_staged(self, staging: Staging, *, leave_out_conflicts: bool = False) -> AppendResult:
+        """Append a staged batch as one transaction. Raises as `append`.
+
+        With `leave_out_conflicts` the events whose producer key is known with other content are left out and
+        returned; without it the first of them is raised, with all of them as the error's `conflicts`.
+        """
         if staging.count == 0:
             return AppendResult(0, 0, self.checkpoint())
         staging.flush()
         self._check_free_space(staging.bytes)
+        self.con.execute(f"SET memory_limit = '{APPEND_MEMORY}'; SET preserve_insertion_order = false")
         try:
             with self.transaction() as con:
-                new = self._append_in_transaction(con, staging)
+                new, conflicts = self._append_in_transaction(con, staging, leave_out_conflicts)
         except duckdb.Error as e:
             raise self._write_error(e) from e
-        return AppendResult(new, staging.count - new, self.checkpoint())
+        finally:
+            with contextlib.suppress(duckdb.Error):
+                self.con.execute(
+                    "DROP TABLE IF EXISTS staged; DROP TABLE IF EXISTS fresh; "
+                    "DROP TABLE IF EXISTS conflicting; "
+                    "RESET memory_limit; RESET preserve_insertion_order"
+                )
+        known = staging.count - new - len(conflicts)
+        return AppendResult(new, known, self.checkpoint(), tuple(conflicts))
 
     def _write_error(self, error: duckdb.Error) -> OakledgerError:
         text = " ".join(str(error).split())[:300]
@@ -295,24 +299,28 @@ class Ledger:
                 "free some space and ingest again, nothing was written"
             )
 
-    def _append_in_transaction(self, con: duckdb.DuckDBPyConnection, staging: Staging) -> int:
-        table = _staged_table(staging.path)
+    def _append_in_transaction(
+        self, con: duckdb.DuckDBPyConnection, staging: Staging, leave_out_conflicts: bool
+    ) -> tuple[int, list[KeyConflict]]:
+        table = _staged_table(staging.paths)
         con.execute(
-            f"CREATE OR REPLACE TEMP TABLE staged AS SELECT n, event_id, source, ordinal FROM {table}"  # noqa: S608 - our own temporary file
+            f"CREATE OR REPLACE TEMP TABLE staged AS SELECT n, event_id, source, ordinal FROM {table}"  # noqa: S608 - our own temporary files
         )
-        self._refuse_key_conflicts(con, table)
+        conflicts = self._key_conflicts(con, table)
+        if conflicts and not leave_out_conflicts:
+            raise StagedConflictError(conflicts)
         con.execute(
             "CREATE OR REPLACE TEMP TABLE fresh AS "
             "SELECT n, row_number() OVER (ORDER BY n) - 1 AS position, event_id FROM "
             "(SELECT event_id, min(n) AS n FROM staged "
             " WHERE event_id NOT IN "
             " (SELECT event_id FROM events WHERE event_id IN (SELECT event_id FROM staged)) "
-            " GROUP BY event_id)"
+            " AND n NOT IN (SELECT n FROM conflicting) GROUP BY event_id)"
         )
         counted = con.execute("SELECT count(*) FROM fresh").fetchone()
         new = int(counted[0]) if counted else 0
         if new == 0:
-            return 0
+            return 0, conflicts
         frontier = self._frontier(con)
         paths = ", ".join(f"'$.{name}'" for name in ("kind", *(c for c, _ in _SCALARS)))
         columns = ", ".join(name for name, _ in _SCALARS)
@@ -336,7 +344,7 @@ class Ledger:
             "INSERT INTO checkpoints (origin, size, root, frontier) VALUES (?, ?, ?, ?)",
             [self.origin, frontier.size, frontier.root().hex(), frontier.encode()],
         )
-        return new
+        return new, conflicts
 
     def _frontier(self, con: duckdb.DuckDBPyConnection) -> Frontier:
         row = con.execute(
@@ -359,33 +367,51 @@ class Ledger:
                 f"{self.path} has a damaged tree frontier ({e}): run oakledger audit"
             ) from e
 
-    def _refuse_key_conflicts(self, con: duckdb.DuckDBPyConnection, table: str) -> None:
-        """Refuse a producer key that is known, or staged twice, with other content (design section 4)."""
-        row = con.execute(
-            "SELECT s.source, s.ordinal, s.n, e.event_id, e.payload FROM staged s "
-            "JOIN events e ON e.source = s.source AND e.ordinal = s.ordinal AND e.event_id <> s.event_id "
-            "ORDER BY s.n LIMIT 1"
-        ).fetchone()
-        if row is None:
-            row = con.execute(
-                "SELECT source, ordinal, max(n), min_by(event_id, n), NULL FROM staged "
-                "GROUP BY source, ordinal HAVING count(DISTINCT event_id) > 1 ORDER BY max(n) LIMIT 1"
-            ).fetchone()
-        if row is None:
-            return
-        source, ordinal, n, other_id, other = row
-        if other is None:
-            got = con.execute(
-                f"SELECT payload FROM {table} WHERE event_id = ? LIMIT 1",  # noqa: S608
-                [other_id],
-            ).fetchone()
-            other = got[0] if got else ""
-        got = con.execute(f"SELECT payload FROM {table} WHERE n = ?", [n]).fetchone()  # noqa: S608
-        raise ProducerKeyConflictError(
-            f"source {source} ordinal {ordinal} came twice with different content: "
-            f"known {_excerpt(other)} - new {_excerpt(got[0] if got else '')}: "
-            "give the new event its own ordinal, or a source name unique to its run"
+    def _key_conflicts(self, con: duckdb.DuckDBPyConnection, table: str) -> list[KeyConflict]:
+        """Find the staged events whose producer key has other content (design section 4).
+
+        What the ledger knows counts, else what was staged first.
+        """
+        con.execute(
+            "CREATE OR REPLACE TEMP TABLE conflicting AS "
+            "SELECT s.n, s.source, s.ordinal, s.event_id, e.event_id AS kept FROM staged s "
+            "JOIN events e ON e.source = s.source AND e.ordinal = s.ordinal "
+            "WHERE e.event_id <> s.event_id"
         )
+        con.execute(
+            "INSERT INTO conflicting "
+            "SELECT s.n, s.source, s.ordinal, s.event_id, k.kept FROM staged s JOIN ("
+            " SELECT source, ordinal, min_by(event_id, n) AS kept FROM staged"
+            " WHERE n NOT IN (SELECT n FROM conflicting)"
+            " GROUP BY source, ordinal HAVING min(event_id) <> max(event_id)"
+            ") k ON k.source = s.source AND k.ordinal = s.ordinal "
+            "WHERE s.event_id <> k.kept AND s.n NOT IN (SELECT n FROM conflicting)"
+        )
+        found = con.execute(
+            "SELECT n, any_value(source), any_value(ordinal), any_value(event_id), min(kept) "
+            "FROM conflicting GROUP BY n ORDER BY n"
+        ).fetchall()
+        if not found:
+            return []
+        shown = found[:_SHOWN_CONFLICTS]
+        ids = [event_id for row in shown for event_id in row[3:5]]
+        texts = dict(
+            con.execute(
+                f"SELECT event_id, payload FROM {table} WHERE event_id IN (SELECT unnest(?)) "  # noqa: S608
+                "UNION ALL SELECT event_id, payload FROM events WHERE event_id IN (SELECT unnest(?))",
+                [ids, ids],
+            ).fetchall()
+        )
+        return [
+            KeyConflict(
+                int(n),
+                source,
+                int(ordinal),
+                _excerpt(texts.get(kept, f"event {kept}")),
+                _excerpt(texts.get(event_id, f"event {event_id}")),
+            )
+            for n, source, ordinal, event_id, kept in found
+        ]
 
 
 def _excerpt(payload: str, limit: int = 600) -> str:

@@ -1,0 +1,79 @@
+"""Staging files: events on their way into a ledger, in a form that DuckDB reads in one go.
+
+One line an event: its number, event id, source, ordinal and canonical payload. Nothing here needs DuckDB, so
+that the helper processes of `ledger.checking` start quickly and stay small.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from ledger.events import AnyEvent, canonical, leaf_hash
+
+
+def staged_line(number: int, payload: bytes, source: str, ordinal: int) -> bytes:
+    """Return one event as a staging file has it.
+
+    The separator is U+0001, which JSON text escapes, and names do not have.
+    """
+    return b"%d\x01%s\x01%s\x01%d\x01%s\n" % (
+        number,
+        leaf_hash(payload).hex().encode(),
+        source.encode(),
+        ordinal,
+        payload,
+    )
+
+
+class Staging:
+    """Canonical events on their way into a ledger, in private temporary files.
+
+    Use as a context manager; `add` takes canonical bytes that have been validated. Events are numbered, by
+    the caller or in order, and enter the ledger in the order of their numbers.
+    """
+
+    def __init__(self, directory: str | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="oakledger-", dir=directory)
+        self.paths = [os.path.join(self._folder.name, "staged")]
+        self._file = open(self.paths[0], "wb", buffering=1 << 20)  # noqa: SIM115 - closed by close()
+        self.count = 0
+        self.bytes = 0
+
+    def add(self, payload: bytes, source: str, ordinal: int) -> None:
+        """Stage one event under the next number."""
+        self.write(staged_line(self.count, payload, source, ordinal), 1, len(payload))
+
+    def write(self, lines: bytes, count: int, payload_bytes: int) -> None:
+        """Stage events as `staged_line` made them; the caller numbers them."""
+        self._file.write(lines)
+        self.count += count
+        self.bytes += payload_bytes
+
+    def new_part(self) -> str:
+        """Name a further file, for `staged_line` texts that another process writes.
+
+        The caller adds what is in it to `count` and `bytes`.
+        """
+        part = os.path.join(self._folder.name, f"part-{len(self.paths)}")
+        self.paths.append(part)
+        return part
+
+    def add_event(self, event: AnyEvent) -> None:
+        """Stage an event struct."""
+        self.add(canonical(event), event.source, event.ordinal)
+
+    def flush(self) -> None:
+        """Hand everything staged so far to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
