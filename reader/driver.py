@@ -214,15 +214,14 @@ def _environment(request: Request, environ: Mapping[str, str], scratch: str) -> 
         env["PATH"] = environ.get("PATH", os.defpath)
         if "OAK_BENCH_GIT_INSTRUMENT" in environ:
             env["OAK_BENCH_GIT_INSTRUMENT"] = environ["OAK_BENCH_GIT_INSTRUMENT"]
+    if request.backend == "export" and request.subject_binary is not None:
+        env["OAK_BENCH_OAK_SUBJECT"] = os.path.abspath(request.subject_binary)
     return env
 
 
 def _arguments(request: Request, scratch: str) -> list[str]:
     args: list[str] = []
-    if request.backend != "export":
-        args += ["--backend", request.backend]
-    elif request.subject_binary is not None:
-        args += ["--subject", request.subject_binary]
+    args += ["--backend", request.backend]
     if request.scope is not None:
         scope = os.path.join(scratch, "scope")
         with open(scope, "wb") as stream:
