@@ -170,10 +170,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=1_000_000, help="number of cases (default 1000000)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--corpus", type=int, default=3000, help="number of valid frames to start from")
     options = parser.parse_args(argv)
 
     corpus_rng = random.Random(f"corpus {options.seed}")
-    corpus = [frame(corpus_rng) for _ in range(3000)]
+    corpus = [frame(corpus_rng) for _ in range(options.corpus)]
     for number, valid in enumerate(corpus):
         if purezstd.decompress(valid, max_output_size=MAX_OUTPUT_SIZE) != libzstd(valid):
             print(f"zstd fuzz: valid frame {number} decoded wrongly: {base64.b64encode(valid).decode()}")
@@ -191,7 +192,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             data = mutate(rng, rng.choice(corpus), rng.choice(corpus))
         if case % 1000 == 0:
-            faulthandler.dump_traceback_later(HANG_SECONDS + 60, exit=True)
+            faulthandler.dump_traceback_later(HANG_SECONDS + 60, exit=True, file=sys.__stderr__)
         problem = ""
         ours: bytes | None = None
         message = ""

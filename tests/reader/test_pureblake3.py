@@ -18,27 +18,12 @@ from reader import pureblake3
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors" / "blake3"
 needs_vectors = pytest.mark.skipif(not VECTORS.is_dir(), reason=f"no vectors beside the project: {VECTORS}")
 
-# Lengths on both sides of every border: block (64), chunk (1024), few and many lanes, complete and ragged trees.
+CHUNKS = (1, 2, 3, 4, 5, 6, 8, 16, 31, 64, 1024)
+# Lengths on both sides of every border: block, chunk, few and many lanes, complete and ragged trees.
 BORDERS = sorted(
     {
         max(0, border + step)
-        for border in (
-            0,
-            64,
-            128,
-            960,
-            1024,
-            2048,
-            3072,
-            4096,
-            5120,
-            6144,
-            8192,
-            16384,
-            31744,
-            65536,
-            1 << 20,
-        )
+        for border in (0, 64, 128, 960, *(1024 * chunks for chunks in CHUNKS))
         for step in (-1, 0, 1)
     }
     | {1025 * 1024, 1024 * 1024 + 63, (1 << 20) + (1 << 19) + 17}
