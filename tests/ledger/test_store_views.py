@@ -1,0 +1,32 @@
+"""Views are stored without being bound, which must change nothing but the time it takes."""
+
+from __future__ import annotations
+
+import duckdb
+
+from ledger import sqlfiles
+from ledger.audit_catalog import normal
+from ledger.store import _create_views, open_ledger
+
+VIEWS = "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal AND database_name = ?"
+
+
+def test_a_new_ledger_has_every_shipped_view_with_the_text_that_binding_gives(tmp_path):
+    bound = duckdb.connect()
+    bound.execute(sqlfiles.read("000_schema.sql"))
+    for name in sqlfiles.view_names():
+        bound.execute(sqlfiles.read(name))
+    expected = {name: normal(text) for name, text in bound.execute(VIEWS, ["memory"]).fetchall()}
+    with open_ledger(tmp_path / "l.duckdb") as ledger:
+        stored = {name: normal(text) for name, text in ledger.con.execute(VIEWS, ["l"]).fetchall()}
+    assert stored == expected
+
+
+def test_storing_views_binds_none():
+    con = duckdb.connect()
+    con.execute(sqlfiles.read("000_schema.sql"))
+    _create_views(con)
+    counts = con.execute(
+        "SELECT count(*), count(*) FILTER (WHERE is_bound) FROM duckdb_views() WHERE NOT internal"
+    ).fetchone()
+    assert counts == (len(con.execute("FROM duckdb_views() WHERE NOT internal").fetchall()), 0)
