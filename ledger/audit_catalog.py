@@ -16,6 +16,7 @@ from functools import cache
 import duckdb
 
 from ledger.audit_finding import Finding
+from ledger.audit_source import columns_of, outside
 
 #: Kind of object -> query for its schema, name and defining text in database `?`.
 _OBJECTS: dict[str, str] = {
@@ -37,14 +38,10 @@ _OBJECTS: dict[str, str] = {
     ),
 }
 
-_COLUMNS = (
-    "SELECT table_name, column_name || ' ' || data_type FROM duckdb_columns() "
-    "WHERE database_name = ? AND schema_name = 'main' AND NOT internal"
-)
 _CONSTRAINTS = (
-    "SELECT table_name, CASE constraint_type WHEN 'CHECK' THEN 'CHECK ' || constraint_name "
+    "SELECT CASE constraint_type WHEN 'CHECK' THEN 'CHECK ' || constraint_name "
     "ELSE constraint_type || ' (' || array_to_string(constraint_column_names, ', ') || ')' END "
-    "FROM duckdb_constraints() WHERE database_name = ? AND schema_name = 'main'"
+    "FROM duckdb_constraints() WHERE database_name = ? AND schema_name = 'main' AND table_name = ?"
 )
 
 # A word in upper case with a space before the parenthesis: functions are printed without one.
@@ -104,13 +101,10 @@ def _items(text: str, start: int) -> tuple[list[str], int]:
     return [text[start:]], len(text)
 
 
-def _parts(con: duckdb.DuckDBPyConnection, database: str) -> dict[str, set[str]]:
-    """Return the columns and constraints of each table, in words."""
-    found: dict[str, set[str]] = {}
-    for query, word in ((_COLUMNS, "column "), (_CONSTRAINTS, "")):
-        for table, text in con.execute(query, [database]).fetchall():
-            found.setdefault(table, set()).add(f"{word}{text}")
-    return found
+def _parts(con: duckdb.DuckDBPyConnection, database: str, table: str) -> set[str]:
+    """Return the columns and constraints of a table, in words."""
+    parts = {f"column {name} {kind}" for name, kind in columns_of(con, database, table)}
+    return parts | {row[0] for row in con.execute(_CONSTRAINTS, [database, table]).fetchall()}
 
 
 @cache
@@ -121,18 +115,9 @@ def _shipped() -> tuple[dict[_Key, list[str]], dict[str, set[str]]]:
     with duckdb.connect() as con:
         _create(con, "audit")
         outside(con)
-        return _catalogue(con, "memory"), _parts(con, "memory")
-
-
-def outside(con: duckdb.DuckDBPyConnection) -> None:
-    """Move a connection's search path out of the file, so that nothing in the file shadows a function."""
-    con.execute("ATTACH IF NOT EXISTS ':memory:' AS oakledger_audit (READ_WRITE)")
-    con.execute("USE oakledger_audit")
-
-
-def shipped_objects() -> frozenset[_Key]:
-    """Return what a ledger is made of, as (kind, schema, name)."""
-    return frozenset(_shipped()[0])
+        found = _catalogue(con, "memory")
+        tables = [name for kind, _, name in found if kind == "table"]
+        return found, {table: _parts(con, "memory", table) for table in tables}
 
 
 def check_catalogue(con: duckdb.DuckDBPyConnection, database: str) -> Iterator[Finding]:
@@ -143,7 +128,6 @@ def check_catalogue(con: duckdb.DuckDBPyConnection, database: str) -> Iterator[F
     """
     shipped, shipped_parts = _shipped()
     found = _catalogue(con, database)
-    parts = _parts(con, database)
     for key in sorted(shipped.keys() | found.keys()):
         kind, schema, name = key
         label = f"{kind} {name}" if schema == "main" else f"{kind} {schema}{name and '.' + name}"
@@ -152,12 +136,13 @@ def check_catalogue(con: duckdb.DuckDBPyConnection, database: str) -> Iterator[F
         elif key not in shipped:
             yield Finding(f"extra_{kind}", f"{label} is no part of a ledger and may shadow one")
         elif shipped[key] != found[key]:
-            lost = sorted(shipped_parts.get(name, set()) - parts.get(name, set()))
-            more = sorted(parts.get(name, set()) - shipped_parts.get(name, set()))
-            what = "; ".join(
-                [f"lacks {p}" for p in lost if kind == "table"]
-                + [f"has {p} more" for p in more if kind == "table"]
-            )
+            what = ""
+            if kind == "table":
+                wanted, present = shipped_parts[name], _parts(con, database, name)
+                what = "; ".join(
+                    [f"lacks {part}" for part in sorted(wanted - present)]
+                    + [f"has {part} more" for part in sorted(present - wanted)]
+                )
             yield Finding(
                 f"changed_{kind}",
                 f"{label} is not the shipped one: {what or _differ(shipped[key], found[key])}",

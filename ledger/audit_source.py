@@ -12,7 +12,6 @@ from contextlib import suppress
 
 import duckdb
 
-from ledger.audit_catalog import outside
 from ledger.store import _SCALARS
 
 _EVENT_COLUMNS: tuple[tuple[str, str], ...] = (
@@ -31,6 +30,12 @@ _TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "duplicates": (("origin", "VARCHAR"), ("seq", "BIGINT")),
     "ledger_meta": (("key", "VARCHAR"), ("value", "VARCHAR")),
 }
+
+
+def outside(con: duckdb.DuckDBPyConnection) -> None:
+    """Move a connection's search path out of the file, so that nothing in the file shadows a function."""
+    con.execute("ATTACH IF NOT EXISTS ':memory:' AS oakledger_audit (READ_WRITE)")
+    con.execute("USE oakledger_audit")
 
 
 class Source:
@@ -53,15 +58,7 @@ class Source:
         return cursor
 
     def _view(self, con: duckdb.DuckDBPyConnection, table: str, columns: tuple[tuple[str, str], ...]) -> str:
-        present = {
-            row[0]
-            for row in con.execute(
-                "SELECT c.column_name FROM duckdb_columns() c JOIN duckdb_tables() t "
-                "USING (database_name, schema_name, table_name) "
-                "WHERE database_name = ? AND schema_name = 'main' AND table_name = ?",
-                [self.database, table],
-            ).fetchall()
-        }
+        present = dict(columns_of(con, self.database, table))
         head = f"CREATE OR REPLACE TEMP VIEW audited_{table} AS SELECT "
         if not present:
             empty = ", ".join(f"NULL::{kind} AS {_quoted(name)}" for name, kind in columns)
@@ -83,6 +80,22 @@ class Source:
                 cursor.close()
         with suppress(duckdb.Error):
             self._con.execute("DETACH oakledger_audit")
+
+
+def columns_of(con: duckdb.DuckDBPyConnection, database: str, table: str) -> list[tuple[str, str]]:
+    """Return the columns of a table as (name, type); none when it is not there or is no table.
+
+    Not from duckdb_columns(), which binds every view of the file to say what its columns are.
+    """
+    found = con.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'main' AND table_name = ?",
+        [database, table],
+    ).fetchone()
+    if found is None:
+        return []
+    # The name of a table is one of ours or comes from the catalogue, and is quoted.
+    query = con.execute(f"SELECT * FROM {_quoted(database)}.main.{_quoted(table)} LIMIT 0")  # noqa: S608
+    return [(str(column[0]), str(column[1])) for column in query.description or ()]
 
 
 def _quoted(name: str) -> str:
