@@ -96,6 +96,15 @@ class Stop(Exception):
         self.reason = reason
         self.detail = one_line(detail)
         self.exit_status = REASONS[reason].exit_status if exit_status is None else exit_status
+        self.paths: list[bytes] = []
+        """The paths of the object that this is about; empty when it is about the read as a whole."""
+
+    def at(self, paths: Sequence[bytes]) -> Stop:
+        """The same finding, about the object at `paths`, the first of which goes into the message."""
+        self.paths = sorted(paths)
+        where = show_path(self.paths[0]) if self.paths[0] else "root tree"
+        self.detail = one_line(f"{where}: {self.detail}")
+        return self
 
     @property
     def is_bound(self) -> bool:
@@ -697,7 +706,7 @@ class _Walk:
             below: dict[str, list[bytes]] = {}
             for tree, items in self.store.read_trees(list(level)):
                 if isinstance(items, Stop):
-                    self.pending.append(items)
+                    self.pending.append(items.at(level[tree]))
                     continue
                 for prefix in level[tree]:
                     self.budget.check()
@@ -721,7 +730,7 @@ class _Walk:
             below: dict[str, list[tuple[bytes, _Node]]] = {}
             for tree, items in self.store.read_trees(list(level)):
                 if isinstance(items, Stop):
-                    self.pending.append(items)
+                    self.pending.append(items.at([prefix for prefix, _ in level[tree]]))
                     continue
                 self.budget.charge_entries(len(items))
                 named = {item.name: item for item in items}
@@ -772,14 +781,15 @@ def read_snapshot(
     root: str,
     options: Options,
     budget: Budget,
-    findings: Findings,
+    report: Report,
     sink: Materialiser | None,
 ) -> list[Entry]:
     """Read the tree `root` as far as the scope goes and return the manifest, sorted by path bytes.
 
-    Fills `findings` as it goes, so that they stand in the report however the read ends. Raises `Stop`
-    when it does not end well. `sink` receives files as they are verified and links at the end.
+    Fills the report's findings as it goes, so that they stand in the report however the read ends. Raises
+    `Stop` when it does not end well. `sink` receives files as they are verified and links at the end.
     """
+    findings = report.findings
     walk = _Walk(store, budget, findings)
     ended: Stop | None = None
     try:
@@ -791,7 +801,7 @@ def read_snapshot(
                 walk.scoped(root, options.scope)
             finally:
                 budget.soft = False
-            ended = budget.exceeded
+        ended = budget.exceeded
     except Stop as stop:
         if not stop.is_bound:
             raise
@@ -808,12 +818,17 @@ def read_snapshot(
     decided = _worst(store, pending)
     if decided is not None and (decided.exit_status == 3 or any(stop.is_bound for stop in pending)):
         raise decided
-    _contents(store, entries, options.bounds, budget, findings, sink, pending)
+    try:
+        _contents(store, entries, options.bounds, budget, findings, sink, pending)
+    finally:
+        report.decompressed_chunks |= {e.path for e in entries if e.object_id in report.decompressed_ids}
     decided = _worst(store, pending)
     if decided is not None and decided.exit_status == 3:
         raise decided
     if options.bounds.deep and not any(stop.is_bound for stop in pending):
         pending.extend(store.verify_history())
+        report.incomplete_chunk_maps |= {e.path for e in entries if e.object_id in report.incomplete_map_ids}
+        report.decompressed_chunks |= {e.path for e in entries if e.object_id in report.decompressed_ids}
     decided = _worst(store, pending)
     if decided is not None:
         raise decided
@@ -882,7 +897,7 @@ def _contents(
         for object_id, content in store.read_blobs(list(users)):
             budget.check()
             if isinstance(content, Stop):
-                pending.append(content)
+                pending.append(content.at([entry.path for entry in users[object_id]]))
                 if store.judge(content).exit_status == 3:
                     break
                 continue
@@ -1036,11 +1051,16 @@ def temporary_directory(cleanup: contextlib.ExitStack) -> str:
 
 def source_sha256(files: Iterable[str]) -> str:
     """SHA-256 (hex) over source files sorted by name, each as `name NUL length NUL bytes`."""
+    return files_sha256({os.path.basename(name): name for name in files})
+
+
+def files_sha256(files: Mapping[str, str]) -> str:
+    """The same over files by the names that count: `files` maps those to the paths to read."""
     digest = hashlib.sha256()
-    for name in sorted(files, key=lambda path: os.path.basename(path).encode()):
-        with open(name, "rb") as stream:
+    for name in sorted(files, key=os.fsencode):
+        with open(files[name], "rb") as stream:
             data = stream.read()
-        digest.update(b"%s\0%d\0" % (os.path.basename(name).encode(), len(data)))
+        digest.update(b"%s\0%d\0" % (os.fsencode(name), len(data)))
         digest.update(data)
     return digest.hexdigest()
 
@@ -1050,7 +1070,7 @@ class Report:
     """What the reader knows about this read so far; `as_json` is the report of docs/reader-report.md.
 
     A reader's `open` function fills `head`, `format`, `verified`, `shallow_boundary`, `hard_linked`,
-    `decompressed_chunks`, `codec_sha256` and `dependencies` as soon as it knows them.
+    `codec_sha256` and `dependencies` as soon as it knows them.
     """
 
     reader: str
@@ -1063,7 +1083,10 @@ class Report:
     head: str | None = None
     format: dict[str, Any] = field(default_factory=dict)
     verified: dict[str, int] = field(default_factory=dict)
+    decompressed_ids: set[str] = field(default_factory=set)
     decompressed_chunks: set[bytes] = field(default_factory=set)
+    incomplete_map_ids: set[str] = field(default_factory=set)
+    incomplete_chunk_maps: set[bytes] = field(default_factory=set)
     shallow_boundary: set[str] = field(default_factory=set)
     hard_linked: bool = False
     findings: Findings = field(default_factory=Findings)
@@ -1131,6 +1154,7 @@ class Report:
             "unsafe_paths": _paths(found.unsafe - {path for group in found.colliding for path in group}),
             "colliding_paths": [_paths(group) for group in found.colliding],
             "decompressed_chunks": _paths(self.decompressed_chunks),
+            "incomplete_chunk_maps": _paths(self.incomplete_chunk_maps),
             "shallow_boundary": sorted(self.shallow_boundary),
             "hard_linked": self.hard_linked,
             "manifest_sha256": self.manifest_sha256 if stop is None else None,
@@ -1188,7 +1212,7 @@ def _read(
     sink = Materialiser(options.dest, cleanup) if options.dest is not None else None
     snapshot = reader.open(options, report, budget, cleanup)
     try:
-        entries = read_snapshot(snapshot.store, snapshot.root, options, budget, report.findings, sink)
+        entries = read_snapshot(snapshot.store, snapshot.root, options, budget, report, sink)
     except Stop as stop:
         if not stop.is_bound:
             snapshot.check()
