@@ -580,6 +580,11 @@ def is_control_name(name: bytes) -> bool:
     Covers letter case, the code points that HFS+ ignores, and on NTFS trailing dots and spaces, streams,
     short names, and the backslash as a separator.
     """
+    if name.isascii():
+        # Nearly every name: nothing in it is folded away, so what follows needs one of these to answer yes.
+        lower = name.lower()
+        if b"git" not in lower and b"oak" not in lower and b"\\" not in lower:
+            return False
     text = name.decode("utf-8", "surrogateescape").translate(_HFS_IGNORED)
     folded = unicodedata.normalize("NFC", text).casefold()
     for index, part in enumerate(folded.split("\\")):
