@@ -689,7 +689,7 @@ WIDGET: Tree = {
     **BASIC,
     "src/app.txt": File(b"app\n"),
     "src/empty": File(b""),
-    "assets/prose.txt": File(prose(3_000_000)),
+    "assets/prose.txt": File(prose(1_400_000)),
     "docs/guide.txt": File(b"guide\n" * 200),
 }
 
@@ -736,7 +736,7 @@ def captured(bench: Bench) -> Item:
 def with_boundary(tree: Path) -> list[Read]:
     """A plain and a deep read of a store whose history is cut."""
     boundary = absent_parents(tree)
-    return [Read(), Read(["--deep"], fields={"shallow_boundary": boundary}), Read(["--deep", "--complete"])]
+    return [Read(), Read(["--deep", "--complete"], fields={"shallow_boundary": boundary})]
 
 
 def cloned(bench: Bench) -> Item:
@@ -829,7 +829,7 @@ def sparse(bench: Bench) -> Item:
         tree = clone(bench, url, "clone", "--path", "src")
     if sorted(path.name for path in tree.iterdir()) != [".oak", "src"]:
         raise RecordingError("the work tree is not sparse")
-    reads = [*with_boundary(tree), Read(["--complete"])]
+    reads = with_boundary(tree)
     return finish(
         bench, "sparse", "a sparse clone of src/ whose content is all there", tree, state, reads=reads
     )
@@ -888,7 +888,7 @@ def pulled(bench: Bench) -> Item:
             one,
             {
                 "from-one.txt": File(b"one\n"),
-                "assets/prose.txt": File(prose(2_000_000) + b"tail\n"),
+                "assets/prose.txt": File(prose(1_200_000) + b"tail\n"),
             },
         )
         bench.commit(one)
@@ -899,7 +899,7 @@ def pulled(bench: Bench) -> Item:
     files = {
         **state,
         "from-one.txt": File(b"one\n"),
-        "assets/prose.txt": File(prose(2_000_000) + b"tail\n"),
+        "assets/prose.txt": File(prose(1_200_000) + b"tail\n"),
         "from-two.txt": File(b"two\n"),
     }
     return finish(
