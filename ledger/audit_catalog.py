@@ -39,8 +39,8 @@ _OBJECTS: dict[str, str] = {
 }
 
 _CONSTRAINTS = (
-    "SELECT CASE constraint_type WHEN 'CHECK' THEN 'CHECK ' || constraint_name "
-    "ELSE constraint_type || ' (' || array_to_string(constraint_column_names, ', ') || ')' END "
+    "SELECT constraint_text "
+    "|| CASE constraint_type WHEN 'NOT NULL' THEN ' on ' || constraint_column_names[1] ELSE '' END "
     "FROM duckdb_constraints() WHERE database_name = ? AND schema_name = 'main' AND table_name = ?"
 )
 

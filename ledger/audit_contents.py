@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -19,7 +19,7 @@ from ledger.audit_finding import Finding, Findings
 from ledger.audit_source import Source
 from ledger.decode import decode
 from ledger.errors import BadEventError
-from ledger.events import leaf_hash
+from ledger.events import AnyEvent, leaf_hash
 from ledger.store import _SCALARS
 
 #: The typed columns that hold a scalar of the payload under the same name.
@@ -55,8 +55,10 @@ def check_row(row: tuple[Any, ...]) -> Iterator[Finding]:
         if canonical != data:
             yield finding("not_canonical", "payload is not the canonical text of its event")
     except BadEventError as e:
-        newer = "version this oakledger does not know" in str(e)
-        yield finding("newer_version" if newer else "payload", f"payload is no known event: {e}")
+        if _is_newer(data):
+            yield finding("newer_version", f"payload was written by a newer oakledger: {e}")
+        else:
+            yield finding("payload", f"payload is no known event: {e}")
     yield from (finding("columns", text) for text in _column_differences(data, row))
 
 
@@ -84,7 +86,24 @@ def _column_differences(data: bytes, row: tuple[Any, ...]) -> Iterator[str]:
 
 
 class _Parts(msgspec.Struct):
+    kind: str = ""
     condition: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+#: Newest known version of each kind.
+_NEWEST: dict[str, int] = {}
+for _tag in (str(struct.__struct_config__.tag) for struct in get_args(AnyEvent)):
+    _name, _, _version = _tag.partition("/")
+    _NEWEST[_name] = max(int(_version), _NEWEST.get(_name, 0))
+
+
+def _is_newer(data: bytes) -> bool:
+    """Return whether a payload says that it is a later version of a kind that is known here."""
+    try:
+        name, _, version = msgspec.json.decode(data, type=_Parts).kind.partition("/")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return name in _NEWEST and version.isdecimal() and len(version) < 10 and int(version) > _NEWEST[name]
 
 
 def _as_text(value: object) -> str | None:
