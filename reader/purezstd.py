@@ -24,9 +24,10 @@ Choices where the text leaves room or where decoders differ:
   the text, but encoders use the whole window), a Compressed_Block of size 0 lacks its sections (3.1.1.3).
 
 Work is bounded: it grows with the length of the input and with `max_output_size` and with nothing else that
-the input says. The worst price is about 10 microseconds for a byte of input (blocks that describe large
-tables and hardly use them), which is why a caller with hostile input passes a `deadline`. One block, which
-is the longest work between two looks at the clock, takes less than about a tenth of a second.
+the input says. But the price of a byte of input is uneven. A block of some 16 bytes may describe three large
+FSE tables and hardly use them, which costs half a millisecond; a megabyte of such blocks takes most of a
+minute. A caller with hostile input therefore passes a `deadline`. The clock is looked at before every block,
+and one block takes at most about a tenth of a second (98,047 sequences, the most that a block can have).
 
 The module is loaded by file path into an isolated interpreter; it must import nothing outside the standard
 library.
@@ -38,6 +39,7 @@ from collections import defaultdict
 from functools import cache, lru_cache
 from io import BytesIO
 from itertools import repeat
+from struct import iter_unpack
 
 __all__ = [
     "ZstdDeadlineError",
@@ -832,7 +834,7 @@ _STEP_BITS = 6
 _BASE64_VALUES = bytes.maketrans(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", bytes(range(64))
 )
-_TRANSDUCER_PAYS = 90
+_TRANSDUCER_PAYS = 150
 """Compressed bytes per symbol of the tree from which on building the transducer takes less than it saves."""
 
 
@@ -886,16 +888,20 @@ class _HuffmanTree:
             shift = position - 8 * low
             some = min(todo, shift // width + 1) if low else todo
             todo -= some
-            for _ in repeat(None, some):
-                if shift < 0:
-                    raise _Corrupt("Huffman bitstream is too short")
-                symbol, bits = table[window >> shift & mask]
-                append(symbol)
-                shift -= bits
+            try:
+                for _ in repeat(None, some):
+                    symbol, bits = table[window >> shift & mask]
+                    append(symbol)
+                    shift -= bits
+            except ValueError:  # a negative shift
+                raise _Corrupt("Huffman bitstream is too short") from None
             position = 8 * low + shift
         if position + width != 16:
             raise _Corrupt("Huffman bitstream does not end with its last literal")
         return bytes(literals)
+
+
+_Row = list[tuple[bytes, "_Row"]]
 
 
 class _Transducer:
@@ -943,8 +949,15 @@ class _Transducer:
                 next_targets.append(target)
             outputs, targets = next_outputs, next_targets
             self.steps.append((outputs, targets))
-        self.outputs = [entry for output in outputs for entry in output]
-        self.targets = [number << _STEP_BITS for target in targets for number in target]
+        # For the full step, each entry leads directly to the row of the node where it ends.
+        self.rows: list[_Row] = [[] for _ in nodes]
+        for row, output, target in zip(self.rows, outputs, targets, strict=True):
+            row += zip(output, map(self.rows.__getitem__, target), strict=True)
+
+    def __del__(self) -> None:
+        # The rows form cycles, which would otherwise wait for the garbage collector.
+        for row in self.rows:
+            row.clear()
 
     def decode(self, stream: bytes, size: int) -> bytes:
         """All literals of a stream of `size` bits."""
@@ -954,18 +967,17 @@ class _Transducer:
         quads = (whole + 3) // 4
         padded = (bits >> left) << (24 * quads - _STEP_BITS * whole)
         pieces = b2a_base64(padded.to_bytes(3 * quads, "big"), newline=False).translate(_BASE64_VALUES)
-        outputs, targets = self.outputs, self.targets
         literals: list[bytes] = []
         append = literals.append
-        node = self.root << _STEP_BITS
+        row = self.rows[self.root]
         for piece in pieces[:whole]:
-            at = node + piece
-            append(outputs[at])
-            node = targets[at]
+            output, row = row[piece]
+            append(output)
+        node = next(number for number, candidate in enumerate(self.rows) if candidate is row)
         last_outputs, last_targets = self.steps[left]
         last = bits & (1 << left) - 1
-        append(last_outputs[node >> _STEP_BITS][last])
-        if last_targets[node >> _STEP_BITS][last] != self.root:
+        append(last_outputs[node][last])
+        if last_targets[node][last] != self.root:
             raise _Corrupt("Huffman bitstream ends inside a code")
         return b"".join(literals)
 
@@ -1047,6 +1059,8 @@ def _lane_mask(lanes: int) -> int:
 def _accumulate(stripes: memoryview, seed: int) -> int:
     """Steps 1 and 2: the four accumulators after all whole stripes, 128 bits apart."""
     mask = _lane_mask(4)
+    prime = _PRIME64_1
+    from_bytes = int.from_bytes
     accumulator = _lanes(
         [
             (seed + _PRIME64_1 + _PRIME64_2) & _MASK64,
@@ -1062,8 +1076,8 @@ def _accumulate(stripes: memoryview, seed: int) -> int:
         memoryview(spread).cast("Q")[::2] = piece.cast("Q")
         words = int.from_bytes(spread, "little")
         products = (words * _PRIME64_2 & _lane_mask(len(spread) // 16)).to_bytes(len(spread), "little")
-        for at in range(0, len(spread), 2 * _STRIPE):
-            accumulator = accumulator + int.from_bytes(products[at : at + 2 * _STRIPE], "little") & mask
+        for (stripe,) in iter_unpack("64s", products):
+            accumulator = accumulator + from_bytes(stripe, "little") & mask
             # Doubled into the free upper half, a word can be rotated by one shift.
-            accumulator = ((accumulator | accumulator << 64) >> 33 & mask) * _PRIME64_1 & mask
+            accumulator = ((accumulator | accumulator << 64) >> 33 & mask) * prime & mask
     return accumulator
