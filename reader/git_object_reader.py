@@ -57,6 +57,7 @@ class PureSource:
         self._doubt: Stop | None = None
         self._doubted = False
         self._directory = -1
+        self._ordered: dict[bytes, Location | None] = {}
         self._packed = PackedObjects(self._open_packs(), budget.check, self._loose.read)
 
     def close(self) -> None:
@@ -97,7 +98,8 @@ class PureSource:
 
     def info(self, names: Sequence[bytes]) -> Iterator[tuple[bytes, tuple[bytes, int] | Fault | None]]:
         """See `ObjectSource`."""
-        for name, location in self._in_order(names):
+        self._ordered = self._in_order(names)
+        for name, location in self._ordered.items():
             self._budget.check()
             try:
                 yield name, self._loose.info(name) if location is None else self._packed.info(location)
@@ -115,7 +117,7 @@ class PureSource:
 
     def contents(self, names: Sequence[bytes], limit: int) -> Iterator[tuple[bytes, Copy | Fault | None]]:
         """See `ObjectSource`."""
-        for name, location in self._in_order(names):
+        for name, location in self._in_order(names).items():
             self._budget.check()
             try:
                 yield (
@@ -144,7 +146,7 @@ class PureSource:
                     pack.index.verify(self._budget.check)
                 except Malformed as error:
                     self._faults.append(error)
-            for fault in self._faults:
+            for fault in (*self._faults, *self._packed.faults):
                 if isinstance(fault, UnsupportedVersion):
                     self._doubt = Stop(
                         "unsupported_format", f"{fault}; an object that is missing may be in it"
@@ -153,26 +155,25 @@ class PureSource:
                 self._doubt = Stop("store_damaged", f"{fault}; an object that is missing may be in it")
         return self._doubt
 
-    def _in_order(self, names: Sequence[bytes]) -> list[tuple[bytes, Location | None]]:
-        """Names with their places, so that packs are read from front to back; None is where loose ones may
-        be.
+    def _in_order(self, names: Sequence[bytes]) -> dict[bytes, Location | None]:
+        """Names with their places, so that packs are read from front to back; None is where a loose object
+        may be. What sizes were asked for last is what contents are asked for next, mostly.
         """
+        wanted = set(names)
+        if wanted <= self._ordered.keys():
+            return {name: place for name, place in self._ordered.items() if name in wanted}
         packed: list[tuple[int, int, bytes, Location]] = []
         loose: list[bytes] = []
-        for name in names:
-            try:
-                location = self._packed.locate(name)
-            except Malformed as error:
-                self._faults.append(error)
-                location = None
+        for name in wanted:
+            location = self._packed.locate(name)
             if location is None:
                 loose.append(name)
             else:
                 packed.append((location[0].number, location[1], name, location))
         packed.sort(key=lambda item: item[:2])
-        return [(name, location) for _, _, name, location in packed] + [
-            (name, None) for name in sorted(loose)
-        ]
+        ordered: dict[bytes, Location | None] = {name: place for _, _, name, place in packed}
+        ordered.update(dict.fromkeys(sorted(loose)))
+        return ordered
 
 
 def pure_source(repository: Repository, budget: Budget, cleanup: contextlib.ExitStack) -> PureSource:

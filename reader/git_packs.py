@@ -92,20 +92,24 @@ def inflate(chunks: Iterator[bytes | memoryview], size: int, tick: Tick) -> byte
 
 def delta_sizes(delta: bytes) -> tuple[int, int, int]:
     """Base size, result size and where the instructions begin, of the first bytes of a delta."""
-    sizes = []
+    sizes = [0, 0]
     position = 0
-    for _ in range(2):
-        size = shift = 0
-        while True:
-            if position >= len(delta) or shift > 63:
-                raise Malformed("a delta has no proper header")
+    try:
+        for which in (0, 1):
             byte = delta[position]
             position += 1
-            size |= (byte & 0x7F) << shift
-            shift += 7
-            if not byte & 0x80:
-                break
-        sizes.append(size)
+            size = byte & 0x7F
+            shift = 7
+            while byte & 0x80:
+                byte = delta[position]
+                position += 1
+                size |= (byte & 0x7F) << shift
+                shift += 7
+                if shift > 70:
+                    raise Malformed("a size in a delta has no end")
+            sizes[which] = size
+    except IndexError:
+        raise Malformed("a delta ends within its header") from None
     return sizes[0], sizes[1], position
 
 
@@ -131,49 +135,39 @@ def apply_delta(base: bytes, delta: bytes, limit: int, tick: Tick) -> bytes:
         try:
             while position < stop:
                 code = delta[position]
-                if code == 0x93:  # the commonest copy: two bytes of offset, one of length
-                    offset = delta[position + 1] | delta[position + 2] << 8
-                    size = delta[position + 3]
-                    position += 4
-                elif code < 0x80:
-                    position += 1
+                if code < 0x80:
                     if not code:
                         raise Malformed("a delta uses the reserved instruction")
-                    if position + code > end:
-                        raise Malformed("a delta ends within new bytes")
-                    append(delta[position : position + code])
-                    position += code
+                    append(delta[position + 1 : position + 1 + code])
+                    position += 1 + code
                     continue
+                # The two commonest copies: one length byte, one or two offset bytes.
+                if code == 0x93:
+                    offset = delta[position + 1] | delta[position + 2] << 8
+                    until = offset + delta[position + 3]
+                    if offset < until <= base_size:
+                        append(base[offset:until])
+                        position += 4
+                        continue
                 elif code == 0x91:
                     offset = delta[position + 1]
-                    size = delta[position + 2]
-                    position += 3
-                else:
-                    position += 1
-                    offset = size = 0
-                    if code & 0x01:
-                        offset = delta[position]
+                    until = offset + delta[position + 2]
+                    if offset < until <= base_size:
+                        append(base[offset:until])
+                        position += 3
+                        continue
+                position += 1
+                offset = size = 0
+                for bit in range(4):
+                    if code & 0x01 << bit:
+                        offset |= delta[position] << 8 * bit
                         position += 1
-                    if code & 0x02:
-                        offset |= delta[position] << 8
+                for bit in range(3):
+                    if code & 0x10 << bit:
+                        size |= delta[position] << 8 * bit
                         position += 1
-                    if code & 0x04:
-                        offset |= delta[position] << 16
-                        position += 1
-                    if code & 0x08:
-                        offset |= delta[position] << 24
-                        position += 1
-                    if code & 0x10:
-                        size = delta[position]
-                        position += 1
-                    if code & 0x20:
-                        size |= delta[position] << 8
-                        position += 1
-                    if code & 0x40:
-                        size |= delta[position] << 16
-                        position += 1
-                if size > 255 or not size:
-                    size = size or 65536
+                size = size or 65536
+                if size > 255:
                     large += size
                     if large > result_size:
                         raise Malformed("a delta makes more bytes than it announces")
@@ -182,11 +176,14 @@ def apply_delta(base: bytes, delta: bytes, limit: int, tick: Tick) -> bytes:
                 append(base[offset : offset + size])
         except IndexError:
             raise Malformed("a delta ends within an instruction") from None
+        if position > end:
+            raise Malformed("a delta ends within new bytes")
         done.append(b"".join(parts))
         produced += len(done[-1])
         if produced > result_size:
             raise Malformed("a delta makes more bytes than it announces")
-        tick()
+        if position < end:
+            tick()
     if produced != result_size:
         raise Malformed("a delta makes fewer bytes than it announces")
     return done[0] if len(done) == 1 else b"".join(done)
@@ -495,6 +492,8 @@ class PackedObjects:
         loose: Callable[[bytes, int], tuple[bytes, bytes] | None] = lambda name, limit: None,
     ) -> None:
         self.packs = list(packs)
+        self.faults: list[Malformed] = []
+        """Why packs that were there at first are used no more."""
         self._tick = tick
         self._loose = loose
         self._cache = BaseCache()
@@ -504,21 +503,37 @@ class PackedObjects:
     def locate(self, name: bytes) -> Location | None:
         """The first place where the object is said to be. The pack that had the last one is asked first."""
         recent = self._recent
-        for pack in recent:
-            offset = pack.find(name)
-            if offset is not None:
-                if pack is not recent[0]:
-                    recent.remove(pack)
-                    recent.insert(0, pack)
-                return pack, offset
-        return None
+        while True:
+            for pack in recent:
+                try:
+                    offset = pack.find(name)
+                except Malformed as error:
+                    self._give_up(pack, error)
+                    break
+                if offset is not None:
+                    if pack is not recent[0]:
+                        recent.remove(pack)
+                        recent.insert(0, pack)
+                    return pack, offset
+            else:
+                return None
 
     def find(self, name: bytes) -> Iterator[Location]:
-        """Every place where the object is said to be. Raises Malformed for an index that cannot be used."""
-        for pack in self.packs:
-            offset = pack.find(name)
+        """Every place where the object is said to be."""
+        for pack in list(self.packs):
+            try:
+                offset = pack.find(name)
+            except Malformed as error:
+                self._give_up(pack, error)
+                continue
             if offset is not None:
                 yield pack, offset
+
+    def _give_up(self, pack: Pack, error: Malformed) -> None:
+        """Use a pack no more whose index turned out to be unusable."""
+        self.faults.append(error)
+        self.packs.remove(pack)
+        self._recent.remove(pack)
 
     def info(self, location: Location) -> tuple[bytes, int]:
         """Kind and size that an object is said to have; nothing but headers is read.

@@ -409,11 +409,11 @@ class GitStore:
             return b"tree", b""
         if found is None:
             return wanted, self._absent(name, wanted)
-        if isinstance(found, LimitExceeded):
-            return wanted, Stop(found.reason, f"{wanted.decode()} {name.hex()}: {found}")
         for kind, content in _translating(self._source.copies(name, limit)):
             if self._format.name_of(kind, content) == name:
                 return kind, content
+        if isinstance(found, LimitExceeded):
+            return wanted, Stop(found.reason, f"{wanted.decode()} {name.hex()}: {found}")
         problem = str(found) if isinstance(found, Malformed) else "the content does not have this hash"
         return wanted, Stop(f"{wanted.decode()}_mismatch", f"{wanted.decode()} {name.hex()}: {problem}")
 
