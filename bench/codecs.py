@@ -145,7 +145,7 @@ def rows(runs: int = RUNS) -> list[dict[str, Any]]:
     """All measurements: dicts of name, value, unit, target, native, ratio_native, ratio_pypi.
 
     `value` and `native` are in `unit`; `target` is the least that the project promises, or None; a ratio is
-    own speed by the other's; `ratio_pypi` has one entry for each pure-Python package that is installed and right.
+    own speed by the other's; `ratio_pypi` has an entry for a pure-Python package that is installed and right.
     """
     rng = random.Random(3)
     result = []

@@ -191,7 +191,7 @@ def main(argv: list[str] | None = None) -> int:
             data = handmade(rng)
         else:
             data = mutate(rng, rng.choice(corpus), rng.choice(corpus))
-        if case % 1000 == 0:
+        if case % 1000 == 0 and sys.__stderr__ is not None:
             faulthandler.dump_traceback_later(HANG_SECONDS + 60, exit=True, file=sys.__stderr__)
         problem = ""
         ours: bytes | None = None

@@ -42,8 +42,6 @@ _WORD_MASK = 0xFFFFFFFF
 
 _LANES = 1024
 """Most lanes in one run: more would leave the processor's cache, fewer would not pay for the interpreter."""
-_FEW = 4
-"""Up to so many blocks are compressed one by one: wide integers with few lanes do not pay for themselves."""
 
 # Words are picked out of byte strings by slicing an array with a stride; their values are never looked at,
 # so the byte order of the machine does not matter. The item size does.
@@ -257,13 +255,8 @@ def _compress(
         *(int.from_bytes(words, "little") for words in rest),
     ]
     m = [int.from_bytes(words, "little") for words in message]
-    if lanes > _FEW:
-        return _compress_wide(v, m, _masks(lanes))
-    output = [0] * 8
-    for shift in range(0, 32 * lanes, 32):
-        one = _compress_one([w >> shift & _WORD_MASK for w in v], [w >> shift & _WORD_MASK for w in m])
-        output = [wide | word << shift for wide, word in zip(output, one, strict=True)]
-    return output
+    # A single lane is an ordinary word, and cheaper as such.
+    return _compress_wide(v, m, _masks(lanes)) if lanes > 1 else _compress_one(v, m)
 
 
 def _compress_one(v: list[int], m: Sequence[int]) -> list[int]:

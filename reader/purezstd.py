@@ -325,7 +325,7 @@ class _Frame:
     # 3.1.1.3.2: Sequences_Section
 
     def _sequences_section(self, block: bytes, position: int, literals: bytes) -> None:
-        # 3.1.1.3.2.1: Sequences_Section_Header. Four zero bytes stand in for what is cut off; the sizes are
+        # 3.1.1.3.2.1: Sequences_Section_Header. Zero bytes stand in for what is cut off; the size is
         # checked afterwards.
         byte0, byte1, byte2 = (block[position : position + 3] + b"\0\0\0")[:3]
         if byte0 < 128:
