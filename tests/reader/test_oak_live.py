@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.oak_binary
+pytest.importorskip("lzma", reason="the corpus is packed with lzma")
 
 TESTS = Path(__file__).resolve().parent.parent
 
