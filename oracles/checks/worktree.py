@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import stat
 
+from msgspec import structs
+
 from ledger.events import Check
-from oracles.checks.found import failed
+from oracles.checks.found import failed, passed
 from oracles.checks.markers import judge_markers
 from oracles.contract import Marker
 
@@ -73,12 +75,16 @@ def worktree(root: str, markers: tuple[Marker, ...]) -> list[Check]:
             content = read_file(root, marker.path, marker.max_bytes)
         except NotReadable as e:
             if marker.absent and e.reason == "absent":
-                found += judge_markers(CHECK, Marker(path=marker.path), b"")
+                found.append(passed(CHECK, path))
             else:
                 found.append(failed(CHECK, f"worktree_{e.reason}", path))
             continue
         if marker.absent:
-            found.append(failed(CHECK, "must_be_absent", path))
+            found.append(failed(CHECK, "worktree_must_be_absent", path))
         else:
-            found += judge_markers(CHECK, marker, content)
+            # The same markers as for committed content, with reasons of their own.
+            found += [
+                c if c.reason is None else structs.replace(c, reason=f"worktree_{c.reason}")
+                for c in judge_markers(CHECK, marker, content)
+            ]
     return found
