@@ -58,10 +58,17 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
-from reader.git_files import FilePool, StableFile, fingerprint_of, look, open_directory, open_file
+from reader.git_files import (
+    FilePool,
+    Fingerprint,
+    StableFile,
+    fingerprint_of,
+    look,
+    open_directory,
+    open_file,
+)
 from reader.git_object_reader import READER as PURE_READER
 from reader.git_object_reader import PureSource
 from reader.git_objects import LimitExceeded, Malformed, StoreChanged
@@ -122,6 +129,7 @@ class IsolatedStore:
         self._budget = budget
         self._pin = pin and os.path.isdir("/proc/self/fd")
         self._copied = 0
+        self._seen = self._folders()
         self.descriptors: list[int] = []
         self.index_bytes = 0
         self.git_dir = os.path.join(scratch, "git")
@@ -155,6 +163,18 @@ class IsolatedStore:
                 self._packs(directory)
             finally:
                 os.close(directory)
+
+    def changed(self) -> bool:
+        """Whether a loose object or a fan-out directory came or went since the store was presented."""
+        return self._folders() != self._seen
+
+    def _folders(self) -> list[Fingerprint | None]:
+        objects = self._repository.objects
+        found = [look(objects, name) for name in _FAN_OUT]
+        return [
+            fingerprint_of(os.fstat(objects)),
+            *(None if status is None else fingerprint_of(status) for status in found),
+        ]
 
     def close(self) -> None:
         """Close the descriptors that are held for the child."""
@@ -261,6 +281,11 @@ def _write(path: str, content: bytes) -> None:
 # --- The child ----------------------------------------------------------------------------------------------
 
 
+_ANSWER = re.compile(
+    rb"([0-9a-f]{40}|[0-9a-f]{64}) (?:(commit|tree|blob|tag) (0|[1-9][0-9]{0,18})|missing)\n"
+)
+
+
 class Broken(Exception):
     """The child ended or did not keep to its protocol; the message says which."""
 
@@ -322,30 +347,43 @@ class BatchChild:
             self._child = None
 
     def ask(self, command: bytes, names: Sequence[bytes]) -> None:
-        """Queue one question for each object; every answer to earlier ones must have been taken."""
+        """Queue one question for each object, named in hex; every answer to earlier ones must have been
+        taken.
+        """
+
+        between = b"\n" + command + b" "
 
         def batches() -> Iterator[bytes]:
             for begin in range(0, len(names), _BATCH):
-                lines = [
-                    b"%s %s\n" % (command, name.hex().encode()) for name in names[begin : begin + _BATCH]
-                ]
-                yield b"".join(lines) + b"flush\n"
+                yield command + b" " + between.join(names[begin : begin + _BATCH]) + b"\nflush\n"
 
         self._requests = batches()
         self._send()
 
-    def line(self) -> bytes:
-        """The next line of the answers, without its end."""
+    def answer(self, text: bytes) -> tuple[bytes, int] | None:
+        """Kind and size from the next answer, which must be about the object ``text``; None when it is
+        missing.
+        """
         while True:
-            end = self._buffer.find(b"\n", self._position, self._position + _MAX_LINE)
-            if end >= 0:
-                line = self._buffer[self._position : end]
-                self._position = end + 1
-                return line
-            if len(self._buffer) - self._position >= _MAX_LINE:
-                raise Broken("git gave an answer that has no end")
+            match = _ANSWER.match(self._buffer, self._position)
+            if match is not None:
+                name, kind, size = match.groups()
+                if name != text:
+                    raise Broken("git answered something else than was asked")
+                self._position = match.end()
+                return None if kind is None else (kind, int(size))
+            left = len(self._buffer) - self._position
+            if left >= _MAX_LINE or self._buffer.find(b"\n", self._position) >= 0:
+                raise Broken("git gave an answer that is none")
             self._buffer = self._buffer[self._position :] + self._more()
             self._position = 0
+
+    def skip(self, line: bytes) -> bool:
+        """Take ``line``, which includes its end, when that is what comes next and is already here."""
+        if not self._buffer.startswith(line, self._position):
+            return False
+        self._position += len(line)
+        return True
 
     def content(self, size: int) -> bytes:
         """The next ``size`` bytes, which a newline must follow."""
@@ -425,8 +463,6 @@ def _limit_memory(pid: int, limit: int) -> None:
 
 # --- Objects ------------------------------------------------------------------------------------------------
 
-_ANSWER = re.compile(rb"([0-9a-f]+) (commit|tree|blob|tag) (0|[1-9][0-9]{0,18})\Z")
-
 Claim = tuple[bytes, int]
 """Kind and size in bytes that git says an object has."""
 
@@ -451,7 +487,8 @@ class GitSource:
         self._budget = budget
         self._child: BatchChild | None = None
         self._pure: PureSource | None = None
-        self._known: dict[bytes, tuple[bytes, int]] = {}
+        self._known: dict[bytes, Claim] = {}
+        self._asked = b""
 
     def close(self) -> None:
         """End the child and close every file."""
@@ -463,7 +500,7 @@ class GitSource:
 
     def info(self, names: Sequence[bytes]) -> Iterator[tuple[bytes, Claim | Fault | None]]:
         """See `ObjectSource`."""
-        for name, answer in self._conversation(b"info", names, self._claim):
+        for name, answer in self._conversation(b"info", names, _claim):
             if isinstance(answer, Broken) or answer is None:
                 yield name, self._judge_info(name)
             else:
@@ -473,7 +510,7 @@ class GitSource:
     def contents(self, names: Sequence[bytes], limit: int) -> Iterator[tuple[bytes, Copy | Fault | None]]:
         """See `ObjectSource`."""
         unknown = [name for name in names if name not in self._known]
-        for name, answer in self._conversation(b"info", unknown, self._claim):
+        for name, answer in self._conversation(b"info", unknown, _claim):
             if isinstance(answer, Broken) or answer is None:
                 yield name, self._judge(name, limit, answer)
             else:
@@ -487,8 +524,11 @@ class GitSource:
                 else:
                     admitted.append(name)
 
-        def take(child: BatchChild, name: bytes) -> Copy | LimitExceeded | None:
-            claim = self._claim(child, name)
+        def take(child: BatchChild, name: bytes, text: bytes) -> Copy | LimitExceeded | None:
+            kind, size = self._known[name]
+            if child.skip(b"%s %s %d\n" % (text, kind, size)):
+                return kind, child.content(size)
+            claim = child.answer(text)
             if claim is None:
                 return None
             # What git says now is not always what it said before: the file may have changed.
@@ -512,22 +552,26 @@ class GitSource:
         return self._own_code().doubt()
 
     def _conversation(
-        self, command: bytes, names: Sequence[bytes], take: Callable[[BatchChild, bytes], _Answer | None]
+        self,
+        command: bytes,
+        names: Sequence[bytes],
+        take: Callable[[BatchChild, bytes, bytes], _Answer | None],
     ) -> Iterator[tuple[bytes, _Answer | Broken | None]]:
         """Ask about each object and `take` the answers. A child that fails is replaced, and asked what comes
         after.
         """
         position = 0
+        texts = [name.hex().encode() for name in names]
         while position < len(names):
             finished = False
             try:
                 child = self._child or self._start()
-                child.ask(command, names[position:])
-                for name in names[position:]:
+                child.ask(command, texts[position:])
+                for name, text in zip(names[position:], texts[position:], strict=True):
                     position += 1
-                    child.suspect = partial(self._suspect, name)
+                    self._asked = name
                     try:
-                        answer = take(child, name)
+                        answer = take(child, name, text)
                     except Broken as broken:
                         self._end_child()
                         yield name, broken
@@ -544,25 +588,12 @@ class GitSource:
                 if not finished:
                     self._end_child()
 
-    def _suspect(self, name: bytes) -> None:
-        """Raise `Broken` when an object that git takes long over is damaged."""
+    def _suspect(self) -> None:
+        """Raise `Broken` when the object that git takes long over is damaged."""
+        name = self._asked
         _, found = next(iter(self._own_code().contents([name], self._budget.bounds.max_object_bytes)))
         if not isinstance(found, tuple) or self._repository.object_format.name_of(*found) != name:
             raise Broken("git does not finish with an object")
-
-    def _claim(self, child: BatchChild, name: bytes) -> Claim | None:
-        """Kind and size from the first line of an answer, which must be about this object."""
-        line = child.line()
-        text = name.hex().encode()
-        known = self._known.get(name)
-        if known is not None and line == b"%s %s %d" % (text, *known):
-            return known
-        if line == text + b" missing":
-            return None
-        match = _ANSWER.match(line)
-        if match is None or match[1] != text:
-            raise Broken("git answered something else than was asked")
-        return match[2], int(match[3])
 
     def _start(self) -> BatchChild:
         bounds = self._budget.bounds
@@ -571,6 +602,7 @@ class GitSource:
         self._child = BatchChild(
             self._instrument, self._store, self._scratch, min(memory, 1 << 46), self._budget
         )
+        self._child.suspect = self._suspect
         return self._child
 
     def _end_child(self) -> None:
@@ -597,8 +629,14 @@ class GitSource:
         name_of = self._repository.object_format.name_of
         if name_of(*found) != name:
             return Malformed("the content does not have this hash")
+        if self._store.changed():
+            raise StoreChanged("objects came or went")
         what = str(broken) if isinstance(broken, Broken) else "git does not find an object"
         raise Stop("instrument_failed", f"{what}, although {name.hex()} is sound")
+
+
+def _claim(child: BatchChild, name: bytes, text: bytes) -> Claim | None:
+    return child.answer(text)
 
 
 def _over(size: int, limit: int) -> LimitExceeded:

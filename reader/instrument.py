@@ -186,7 +186,7 @@ def unchanged(instrument: Instrument) -> bool:
 
 
 def run_bounded(command: Sequence[str], scratch: str, budget: Budget) -> bytes:
-    """Standard output of a short command in a clean environment, cut at a few kilobytes; empty when it fails.
+    """Standard output of a short command in a clean environment; empty when it fails or says too much.
 
     Raises `Stop`: ``instrument_missing`` when the program cannot be started or does not end, ``deadline``.
     """
@@ -209,15 +209,17 @@ def run_bounded(command: Sequence[str], scratch: str, budget: Budget) -> bytes:
         descriptor = child.stdout.fileno()
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        while len(output) <= _MAX_VERSION_BYTES:
-            budget.check()
+        while True:
             left = deadline - time.monotonic()
             if left <= 0 or not poll.poll(left * 1000):
+                budget.check()
                 raise missing("the program does not answer")
             chunk = os.read(descriptor, _MAX_VERSION_BYTES)
             if not chunk:
                 break
             output += chunk
+            if len(output) > _MAX_VERSION_BYTES:
+                return b""
         while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
             budget.check()
             if time.monotonic() > deadline:

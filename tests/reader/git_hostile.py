@@ -15,8 +15,9 @@ import socket
 import stat
 import struct
 import subprocess
+import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -2805,3 +2806,13 @@ def snapshot(root: Path) -> dict[str, tuple[object, ...]]:
                 if stat.S_ISDIR(info.st_mode):
                     pending.append(entry.path)
     return found
+
+
+def quick_folder() -> Iterator[Path]:
+    """A folder that is removed at the end; in memory where there is such a place, for the many small files."""
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="oakledger-test-", dir=base))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -109,13 +109,8 @@ def outcome(status: int, stdout: str, stderr: str) -> Outcome:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    """A folder for repositories, in memory where there is such a place: the cases write many small files."""
-    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="oakledger-hostile-", dir=base))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """A folder for repositories."""
+    yield from hostile.quick_folder()
 
 
 @pytest.fixture(scope="module")
