@@ -6,6 +6,8 @@ An object is a kind (``commit``, ``tree``, ``blob``, ``tag``) and its content. I
 
 with SHA-1, or SHA-256 where the repository declares ``extensions.objectFormat = sha256``. Names are kept as
 raw bytes (20 or 32) in memory, as they stand in trees and pack indexes, and as lower-case hex in text.
+SHA-1 is checked as plain SHA-1: whoever can make collisions can have two contents under one name, and which
+of them is read then depends on where they are kept. SHA-256 repositories know no such doubt.
 
 A commit's content is text: ``tree HEX``, any number of ``parent HEX``, one ``author`` and one ``committer``
 line, further headers (a line that begins with a space continues the header before it), an empty line, the

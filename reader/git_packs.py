@@ -47,6 +47,7 @@ _OFFSET_DELTA, _NAMED_DELTA = 6, 7
 _WINDOW = 1 << 17
 _MAX_HEADER = 64
 _SMALL_DELTA = 1 << 14
+_MAX_LOADED = 1 << 21
 _VERIFY_STEP = 1 << 20
 _NO_LIMIT = 1 << 62
 
@@ -196,6 +197,7 @@ class PackIndex:
         self._file = file
         self._format = object_format
         self._buckets: dict[int, dict[bytes, int]] = {}
+        self._loaded = 0
         size = object_format.size
         head = file.read(0, 8 + 1024)
         if head[:4] == b"\xfftOc":
@@ -233,8 +235,38 @@ class PackIndex:
         """Offset at which the pack is said to hold the object; not checked against the pack's length."""
         bucket = self._buckets.get(name[0])
         if bucket is None:
+            count = self._fan_out[name[0] + 1] - self._fan_out[name[0]]
+            if self._loaded + count > _MAX_LOADED:
+                return self._search(name)
+            self._loaded += count
             bucket = self._buckets[name[0]] = self._load(name[0])
         return bucket.get(name)
+
+    def _search(self, name: bytes) -> int | None:
+        """Binary search in the file: for indexes that are too large to be held in memory."""
+        size = self._format.size
+        step, shift = (size + 4, 4) if self.version == 1 else (size, 0)
+        low, high = self._fan_out[name[0]], self._fan_out[name[0] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            found = self._file.read(self._names_at + middle * step + shift, size)
+            if found == name:
+                if self.version == 1:
+                    return int.from_bytes(self._file.read(self._names_at + middle * step, 4), "big")
+                offset = int.from_bytes(self._file.read(self._offsets_at + 4 * middle, 4), "big")
+                return self._wide(offset) if offset & 0x80000000 else offset
+            if found < name:
+                low = middle + 1
+            else:
+                high = middle
+        return None
+
+    def _wide(self, reference: int) -> int:
+        """The 64-bit offset that an entry with its top bit set refers to."""
+        number = reference & 0x7FFFFFFF
+        if number >= self._large:
+            raise Malformed("a pack index refers to a large offset that it does not hold")
+        return int.from_bytes(self._file.read(self._large_at + 8 * number, 8), "big")
 
     def _load(self, first: int) -> dict[bytes, int]:
         """All names that the fan-out files under one first byte. Cheap enough to need no binary search."""
@@ -254,11 +286,7 @@ class PackIndex:
         if self._large:
             for name, offset in bucket.items():
                 if offset & 0x80000000:
-                    number = offset & 0x7FFFFFFF
-                    if number >= self._large:
-                        raise Malformed("a pack index refers to a large offset that it does not hold")
-                    wide = self._file.read(self._large_at + 8 * number, 8)
-                    bucket[name] = int.from_bytes(wide, "big")
+                    bucket[name] = self._wide(offset)
         return bucket
 
     def verify(self, tick: Tick) -> None:
@@ -275,13 +303,20 @@ class PackIndex:
             position += _VERIFY_STEP
         if digest.digest() != self._file.read(end, size):
             raise Malformed("a pack index does not have the hash that it ends with")
+        step, shift = (size + 4, 4) if self.version == 1 else (size, 0)
+        previous = b""
         for first in range(256):
-            tick()
-            names = list(self._load(first))
-            if len(names) != self._fan_out[first + 1] - self._fan_out[first]:
-                raise Malformed("a pack index holds a name twice")
-            if any(name[0] != first for name in names) or any(low > high for low, high in pairwise(names)):
-                raise Malformed("a pack index is out of order")
+            low, high = self._fan_out[first], self._fan_out[first + 1]
+            for begin in range(low, high, 4096):
+                tick()
+                count = min(4096, high - begin)
+                records = self._file.read(self._names_at + begin * step, count * step)
+                names = [previous, *(records[at + shift : at + step] for at in range(0, len(records), step))]
+                if any(lower >= upper for lower, upper in pairwise(names)):
+                    raise Malformed("a pack index is out of order")
+                if names[1][0] != first or names[-1][0] != first:
+                    raise Malformed("the fan-out of a pack index does not fit its names")
+                previous = names[-1]
 
 
 class BaseCache:

@@ -558,6 +558,16 @@ def test_shapes(own: Callable[[str], Path], name: str) -> None:
     assert report["manifest_sha256"] is None and "entries" not in report
 
 
+@pytest.mark.parametrize("name", ["HEAD", "pack"])
+def test_hard_links_are_noted(own: Callable[[str], Path], name: str) -> None:
+    repository = own("packed")
+    assert read(repository)["hard_linked"] is False
+    linked = _pack(repository / ".git") if name == "pack" else repository / ".git/HEAD"
+    os.link(linked, repository / "other-name")
+    report = read(repository)
+    assert outcome(report) == (0, None) and report["hard_linked"] is True
+
+
 def test_comments_and_nothing_in_alternates_borrow_nothing(own: Callable[[str], Path]) -> None:
     repository = own("packed")
     _write(repository / ".git/objects/info/alternates", "\n# nothing\n")

@@ -299,6 +299,19 @@ def test_index_versions(shelf: Shelf, object_format: ObjectFormat, version: int)
     index.verify(tick)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_index_too_large_for_memory(shelf: Shelf, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_packs, "_MAX_LOADED", 3)
+    builder = Builder()
+    names = [builder.blob(b"%d" % number)[0] for number in range(700)]
+    large = frozenset(names[::2]) if version == 2 else frozenset()
+    index = shelf.index(builder.index(version, large))
+    assert {name: index.find(name) for name in names} == builder.offsets
+    for number in range(700, 1400):
+        assert index.find(SHA1.name_of(b"blob", b"%d" % number)) is None
+    index.verify(tick)
+
+
 def test_offsets_of_64_bits(shelf: Shelf) -> None:
     builder = Builder()
     names = [builder.blob(b"%d" % number)[0] for number in range(20)]
