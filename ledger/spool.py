@@ -13,7 +13,7 @@ from typing import Any
 
 from ledger.decode import event_from_mapping
 from ledger.errors import BadEventError, OakledgerError
-from ledger.events import canonical
+from ledger.events import canonical, leaf_hash
 
 SUFFIX = ".ndjson"
 
@@ -34,6 +34,8 @@ class Spool:
         token = secrets.token_hex(8)
         self._draft = os.path.join(self.directory, f".spool-{token}.tmp")
         self._final = os.path.join(self.directory, f"spool-{time.time_ns()}-{token}{SUFFIX}")
+        #: Identity of the event written last, for an event that names it.
+        self.last_event_id: str | None = None
         #: Where the published file is; None before, and for a spool without events.
         self.path: str | None = None
         try:
@@ -54,7 +56,9 @@ class Spool:
             if name in fields:
                 raise BadEventError(f"{name} is numbered by the spool: leave it out")
         envelope = {"source": self.source, "ordinal": self.ordinal, "recorded_at_ns": time.time_ns()}
-        self._file.write(canonical(event_from_mapping({**envelope, **fields})) + b"\n")
+        payload = canonical(event_from_mapping({**envelope, **fields}))
+        self._file.write(payload + b"\n")
+        self.last_event_id = leaf_hash(payload).hex()
         self.ordinal += 1
         return self.ordinal - 1
 

@@ -72,7 +72,7 @@ class PristineFile(_Part, frozen=True):
     executable: bool = False
 
 
-class Tests(_Part, frozen=True):
+class Suite(_Part, frozen=True):
     """The retained test suite."""
 
     command: Annotated[tuple[_Text, ...], Meta(min_length=1)]
@@ -128,7 +128,7 @@ class Contract(_Part, frozen=True):
     tree: tuple[TreeFile, ...] = ()
     payload: tuple[Marker, ...] = ()
     worktree: tuple[Marker, ...] = ()
-    tests: Tests | None = None
+    tests: Suite | None = None
     answer: Answer | None = None
     controls: Controls | None = None
 

@@ -72,7 +72,7 @@ def judge(
 
     `reading` must have been made with the contract's scope, with the manifest and, for a payload contract,
     with a destination. `worktree` is the trial's working directory, for worktree rules and answers.
-    `test_checks` are the results of `oracles.checks.test_suite`, where the contract has tests in this lane.
+    `test_checks` are the results of `oracles.checks.retained_suite`, where the contract has tests here.
     `controls` are the judged negative controls (`oracles.trial.run_controls`); an answer counts only after an
     absent and a wrong one have failed.
     """

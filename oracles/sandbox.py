@@ -99,8 +99,7 @@ def run(
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
         status = child.wait()
-        if child.stdout is not None:
-            child.stdout.close()
+        _await_end(child)
     return Run(
         ended=ended,
         status=status if ended == "exit" and status >= 0 else None,
@@ -131,6 +130,17 @@ def _collect(child: subprocess.Popen[bytes], give_up: float, limit: int) -> tupl
     except subprocess.TimeoutExpired:
         return bytes(output), "time"
     return bytes(output), "exit"
+
+
+def _await_end(child: subprocess.Popen[bytes]) -> None:
+    """Wait until nobody holds the output any more: the system ends a namespace a moment after its parent."""
+    assert child.stdout is not None
+    give_up = time.monotonic() + 5.0
+    with child.stdout, selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ)
+        while selector.select(max(0.0, give_up - time.monotonic())):
+            if not os.read(child.stdout.fileno(), 1 << 16):
+                return
 
 
 def _taken(report: int) -> dict[str, bool]:

@@ -34,10 +34,31 @@ def main() -> int:
     os.close(config["report_fd"])
     child = os.fork()
     if child == 0:
+        if isolated:
+            _be_init(config, libc)
         _become(config, libc)
     _, status = os.waitpid(child, 0)
     _end_descendants()
-    return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+    return _exit_status(status)
+
+
+def _exit_status(status: int) -> int:
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def _be_init(config: dict, libc: ctypes.CDLL) -> None:  # type: ignore[type-arg]
+    """Stay as the first process of the namespace, so that the program is an ordinary one with signals.
+
+    When this process ends, the system ends every other one of the namespace.
+    """
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    program = os.fork()
+    if program == 0:
+        _become(config, libc)
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == program:
+            os._exit(_exit_status(status))
 
 
 def _separate(libc: ctypes.CDLL) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from ledger.events import Check
 from oracles.checks.found import unmeasured
-from oracles.checks.test_suite import test_suite
+from oracles.checks.retained_suite import run_suite
 from oracles.contract import Loaded
 from oracles.judge import Judgement, judge, judge_control, tests_apply
 from reader.driver import Reading, Request, file_sha256
@@ -136,7 +136,7 @@ def _run_tests(
             return [unmeasured("tests", whole.reason or "tests_not_run")]
         if whole.report["head"] != reading.report["head"]:
             return [unmeasured("tests", "store_changed")]
-    return test_suite(tree, tests)
+    return run_suite(tree, tests)
 
 
 def run_controls(contract: Loaded) -> tuple[Judgement, ...]:

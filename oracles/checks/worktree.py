@@ -50,10 +50,10 @@ def read_file(root: str, path: str, max_bytes: int) -> bytes:
         raise NotReadable("not_regular" if e.errno in _ODD else "unreadable") from None
     finally:
         os.close(folder)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotReadable("not_regular")
     with os.fdopen(descriptor, "rb") as stream:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise NotReadable("not_regular")
         try:
             content = stream.read(max_bytes + 1)
         except OSError:
