@@ -214,9 +214,14 @@ class Ingest:
 
     def _ledger(self) -> Ledger:
         if self._held is None:
-            self._held = self._open()
+            ledger = self._open()
+            try:
+                refuse_lost_events(ledger)
+            except BaseException:
+                ledger.close()
+                raise
+            self._held = ledger
             self._held_since = time.monotonic()
-            refuse_lost_events(self._held)
         return self._held
 
     def _held_too_long(self) -> bool:

@@ -144,8 +144,8 @@ One NDJSON line is one event. `oakledger schema` prints the same as JSON Schema.
 * Unknown fields are refused, and so is a key that comes twice in one object.
 * Null means unmeasured or unknown, never zero and never false. A field that is left out has its default.
 * There are no floats: quantities are integers with the unit in the name (`_ns`, `_bytes`, `_count`).
-  Integers are at most 64 bits wide, signed. Times are nanoseconds since 1970-01-01 UTC, from 2015 to 2099, and at
-  most a day ahead of the clock of the machine that ingests.
+  Integers are at most 64 bits wide, signed. Times are nanoseconds since 1970-01-01 UTC, from 2015 to 2099,
+  and at most a day ahead of the clock of the machine that ingests.
 * An event has at most 1048576 bytes.
 * `(source, ordinal)` is the producer key: the same key with other content is an error.
 * The canonical bytes of an event are UTF-8 without white space, fields in the order below, keys of open
@@ -161,11 +161,11 @@ Forms of texts, as regular expressions over the whole text:
 {forms_text()}
 """
 
-_ROWS = """A harness that does not write events writes one flat JSON object per measured operation. Each becomes a
-`trial_recorded` event, and an `environment_observed` and a `subject_identified` where it carries such facts
-(once a file for the same facts). Its producer key is derived from what the row is about, (campaign, trial,
-operation), so the same row twice is one event and another row about the same operation is an error. What a
-row says about success or class is kept as a claim and never believed."""
+_ROWS = """A harness that does not write events writes one flat JSON object per measured operation. Each
+becomes a `trial_recorded` event, and an `environment_observed` and a `subject_identified` where it carries
+such facts (once a file for the same facts). Its producer key is derived from what the row is about, (campaign,
+trial, operation), so the same row twice is one event and another row about the same operation is an error.
+What a row says about success or class is kept as a claim and never believed."""
 
 if __name__ == "__main__":
     print(reference(), end="")  # noqa: T201 - the output is the point

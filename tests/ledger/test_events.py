@@ -159,7 +159,7 @@ def test_explicit_defaults_do_not_change_bytes() -> None:
         "status": "completed",
     }
     bare = TrialRecorded(**fields, condition=Condition())
-    full = TrialRecorded(**fields, condition=Condition(limits={}), metrics=dict(()), exit_code=None)
+    full = TrialRecorded(**fields, condition=Condition(limits={}), metrics={}, exit_code=None)
     assert bare == full
     assert canonical(bare) == canonical(full)
 
@@ -245,7 +245,7 @@ def test_event_id_is_the_rfc6962_leaf_hash() -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.dictionaries(of_type(str), of_type(str), max_size=5))
 def test_open_objects_and_texts_are_spelled_as_in_rfc8785(value: dict[str, str]) -> None:
-    """Keys with characters past U+FFFF sort otherwise (UTF-16 there, bytes here); no key of an event has any."""
+    """Keys past U+FFFF sort otherwise (UTF-16 there, bytes here); no key of an event has any."""
     bmp = {k: v for k, v in value.items() if all(ord(c) < 0xD800 for c in k)}
     assert canonical(bmp) == rfc8785.dumps(bmp)
 
