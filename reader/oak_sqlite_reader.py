@@ -445,6 +445,7 @@ class OakStore:
 
     def open_root(self, root_id: str) -> None:
         """Verify the root tree and keep it. Raises what its failure amounts to."""
+        before = self._kinds_verified["tree"]
         self.budget.soft = True  # Facts about paths come before bounds, and all of them need the root tree.
         try:
             results = list(self.read_trees([root_id]))
@@ -452,6 +453,7 @@ class OakStore:
             self.budget.soft = False
         for _, result in results:
             if isinstance(result, core.Stop):
+                self._kinds_verified["tree"] = before  # One of two rows with this key is no other tree.
                 raise self.judge(result.at([b""]))
         if len(results) != 1:
             raise core.Stop("instrument_failed", "the root tree was read twice")
@@ -529,6 +531,7 @@ class OakStore:
         unknown = [blob for blob in ids if blob not in self._blobs]
         if unknown:
             self.blob_sizes(unknown)
+        most = self.budget.bounds.max_object_bytes
         whole: list[str] = []
         chunked: list[str] = []
         for blob in ids:
@@ -542,7 +545,7 @@ class OakStore:
             elif row.size == 0 and row.stored == 0 and row.codec == 0 and blob == oak_format.EMPTY_HASH:
                 self.verified("blob", "blobs", 0)
                 yield blob, b""
-            elif row.stored > self.budget.bounds.max_object_bytes + _STORED_MARGIN:
+            elif (row.size or 0) > most or row.stored > most + _STORED_MARGIN:
                 yield blob, self.budget.object_stop(f"blob {blob[:12]}")
             else:
                 whole.append(blob)

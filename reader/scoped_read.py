@@ -299,9 +299,10 @@ def read_scope_file(name: str) -> list[bytes]:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         raise Stop("usage", f"cannot read the scope file: {why(error)}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Stop("usage", "the scope file is not a plain file")
     with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Stop("usage", "the scope file is not a plain file")
         try:
             data = stream.read(SCOPE_FILE_BYTES + 1)
         except OSError as error:
@@ -703,11 +704,15 @@ class _Walk:
             self.findings.unsafe.add(entry.path)
 
     def whole(self, root: str) -> None:
-        """Everything below the tree `root`. A bound ends the walk after the tree in hand."""
+        """Everything below the tree `root`. A bound ends the walk after the tree in hand.
+
+        The root tree is read in any case, so that the facts that it shows come before bounds.
+        """
         level: dict[str, list[bytes]] = {root: [b""]}
         depth = 0
         while level:
             depth += 1
+            self.budget.soft = depth == 1
             below: dict[str, list[bytes]] = {}
             for tree, items in self.store.read_trees(list(level)):
                 if isinstance(items, Stop):
@@ -724,12 +729,15 @@ class _Walk:
                     self.budget.charge_entries(len(items))
                     if items:
                         self.budget.check_depth(depth, _join(prefix, items[0].name))
+            if self.budget.exceeded is not None:
+                return
             level = below
 
     def scoped(self, root: str, scope: Scope) -> None:
         """Only the trees on the way to the paths in scope."""
         level: dict[str, list[tuple[bytes, _Node]]] = {root: [(b"", _scope_tree(scope))]}
         depth = 0
+        self.budget.soft = True
         while level:
             depth += 1
             below: dict[str, list[tuple[bytes, _Node]]] = {}
@@ -801,16 +809,14 @@ def read_snapshot(
         if options.scope is None:
             walk.whole(root)
         else:
-            budget.soft = True
-            try:
-                walk.scoped(root, options.scope)
-            finally:
-                budget.soft = False
+            walk.scoped(root, options.scope)
         ended = budget.exceeded
     except Stop as stop:
         if not stop.is_bound:
             raise
         ended = stop
+    finally:
+        budget.soft = False
     entries = sorted(walk.entries, key=lambda entry: entry.path)
     ended = _path_facts(store, entries, budget, findings) or ended
     if sink is not None and (findings.unsafe or findings.colliding):
