@@ -46,14 +46,16 @@ class Source:
         self.path = path
         self.database = _database_name(con, path)
         self._open: list[duckdb.DuckDBPyConnection] = []
+        self._views: str | None = None
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a connection of its own, in a read-only transaction, with the `audited_*` views."""
         cursor = self._con.cursor()
         self._open.append(cursor)
         outside(cursor)
-        for table, columns in _TABLES.items():
-            cursor.execute(self._view(cursor, table, columns))
+        if self._views is None:
+            self._views = "; ".join(self._view(cursor, *table) for table in _TABLES.items())
+        cursor.execute(self._views)
         cursor.execute("BEGIN TRANSACTION READ ONLY")
         return cursor
 
