@@ -16,7 +16,7 @@ from collections import OrderedDict
 from reader.git_objects import StoreChanged
 
 _COMMON = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 Fingerprint = tuple[int, int, int, int, int]
 """What identifies a file's state: device, inode, size, modification and change time in nanoseconds."""

@@ -323,7 +323,11 @@ def test_five_references_are_followed_and_no_sixth(store: Path) -> None:
 
 @pytest.mark.parametrize(
     ("reason", "text"),
-    [("no_committed_head", "ref: refs/heads/new\n"), ("head_cycle", "ref: refs/heads/loop\n")],
+    [
+        ("no_committed_head", "ref: refs/heads/new\n"),
+        ("no_committed_head", f"ref: refs/heads/{'long' * 100}\n"),
+        ("head_cycle", "ref: refs/heads/loop\n"),
+    ],
 )
 def test_head_that_leads_nowhere(store: Path, reason: str, text: str) -> None:
     (store / "refs/heads/loop").write_text("ref: refs/heads/loop\n")
