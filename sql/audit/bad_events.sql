@@ -43,8 +43,8 @@ UNION ALL
 SELECT
     origin, seq, event_id, 'columns',
     array_to_string(list_filter([
-        'kind', 'source', 'ordinal', 'recorded_at_ns', 'campaign', 'lane', 'scenario', 'scenario_version', 'subject',
-        'trial', 'repetition', 'status', 'started_at_ns', 'verdict', 'reader_event_id', 'outcome', 'reason',
+        'kind/kind_version', 'source', 'ordinal', 'recorded_at_ns', 'campaign', 'lane', 'scenario', 'scenario_version',
+        'subject', 'trial', 'repetition', 'status', 'started_at_ns', 'verdict', 'reader_event_id', 'outcome', 'reason',
         'condition_key'
     ], lambda name, i: held[i] IS DISTINCT FROM said[i]), ', ')
 FROM compared

@@ -123,7 +123,7 @@ def test_one_flipped_bit_in_every_column_of_every_kind_is_named(make_ledger):
     assert {(s, c) for s, c in by_sql if c != "payload"} == by_python
     for row in sql_audit(path, "bad_events"):
         if row[3] == "columns" and expected[row[1]] != "payload":
-            assert row[4] == expected[row[1]]
+            assert expected[row[1]] in row[4].split("/")
 
 
 def test_every_bit_of_a_payload(tmp_path, one_of_each):
