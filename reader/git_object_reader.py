@@ -48,7 +48,7 @@ VERSION = "1"
 class PureSource:
     """Objects from loose files and packs (`ObjectSource` of ``reader/git_repository.py``)."""
 
-    def __init__(self, repository: Repository, budget: Budget) -> None:
+    def __init__(self, repository: Repository, budget: Budget, cleanup: contextlib.ExitStack) -> None:
         self._repository = repository
         self._budget = budget
         self._pool = FilePool()
@@ -58,6 +58,7 @@ class PureSource:
         self._doubted = False
         self._directory = -1
         self._ordered: dict[bytes, Location | None] = {}
+        cleanup.callback(self.close)
         self._packed = PackedObjects(self._open_packs(), budget.check, self._loose.read)
 
     def close(self) -> None:
@@ -165,6 +166,7 @@ class PureSource:
         packed: list[tuple[int, int, bytes, Location]] = []
         loose: list[bytes] = []
         for name in wanted:
+            self._budget.check()
             location = self._packed.locate(name)
             if location is None:
                 loose.append(name)
@@ -178,9 +180,7 @@ class PureSource:
 
 def pure_source(repository: Repository, budget: Budget, cleanup: contextlib.ExitStack) -> PureSource:
     """A `PureSource` that ``cleanup`` closes."""
-    source = PureSource(repository, budget)
-    cleanup.callback(source.close)
-    return source
+    return PureSource(repository, budget, cleanup)
 
 
 def open_pure(options: Options, report: Report, budget: Budget, cleanup: contextlib.ExitStack) -> Snapshot:
