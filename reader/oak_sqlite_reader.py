@@ -368,42 +368,55 @@ class OakStore:
         while groups:
             group = groups.pop()
             rows: dict[str, list[tuple[bytes, bytes, bytes, bytes]]] = {tree: [] for tree in group}
+            lengths = dict.fromkeys(group, -1)
             problems: dict[str, core.Stop] = {}
             held = 0
             select = (
                 "tree_hash, typeof(name)||typeof(kind)||typeof(hash)||typeof(mode), name, kind, hash, mode"
             )
-            if self._has("tree_entries"):
-                for key, classes, name, kind, object_id, mode in self.db.by_keys(
-                    select, "tree_entries", "tree_hash", group
-                ):
-                    self.budget.check()
-                    tree = key.decode("ascii")
-                    if tree in problems:
-                        continue
-                    if classes != b"text" * 4:
-                        problems[tree] = Mismatch("tree", tree, "an entry is of the wrong storage class")
-                        continue
-                    held += len(name) + len(kind) + len(object_id) + len(mode) + 4
-                    if held > most + len(rows[tree]):
-                        break
-                    rows[tree].append((name, kind, object_id, mode))
-            if held > most and len(group) > 1:
-                middle = len(group) // 2
-                groups += [group[middle:], group[:middle]]
-                continue
-            for tree in group:
-                if held > most:
-                    yield tree, self.budget.object_stop(f"tree {tree[:12]}")
-                elif tree in problems:
-                    yield tree, problems[tree]
-                elif not rows[tree]:
-                    yield tree, b"" if tree == oak_format.EMPTY_HASH else self._absent("tree", tree)
+            found = (
+                self.db.by_keys(select, "tree_entries", "tree_hash", group)
+                if self._has("tree_entries")
+                else ()
+            )
+            for key, classes, name, kind, object_id, mode in found:
+                self.budget.check()
+                tree = key.decode("ascii")
+                if tree in problems:
+                    continue
+                if classes != b"text" * 4:
+                    problems[tree] = Mismatch("tree", tree, "an entry is of the wrong storage class")
+                    continue
+                mode = b"tree" if kind == b"tree" else mode
+                length = len(name) + len(kind) + len(object_id) + len(mode) + 4
+                lengths[tree] += length
+                held += length
+                if lengths[tree] > most:
+                    problems[tree] = self.budget.object_stop(f"tree {tree[:12]}")
+                elif held > max(most, _GROUP_BYTES) and len(group) > 1:
+                    break
                 else:
-                    data = oak_format.join_tree(rows[tree])
-                    self._tree_storage.add("entries")
-                    self.charge(len(data))
-                    yield tree, data
+                    rows[tree].append((name, kind, object_id, mode))
+            else:
+                yield from self._joined_trees(rows, problems)
+                continue
+            middle = len(group) // 2
+            groups += [group[middle:], group[:middle]]
+
+    def _joined_trees(
+        self, rows: Mapping[str, list[tuple[bytes, bytes, bytes, bytes]]], problems: Mapping[str, core.Stop]
+    ) -> Iterator[tuple[str, bytes | core.Stop]]:
+        for tree, some in rows.items():
+            if tree in problems:
+                yield tree, problems[tree]
+            elif not some:
+                yield tree, b"" if tree == oak_format.EMPTY_HASH else self._absent("tree", tree)
+            else:
+                data = oak_format.join_tree(some)
+                some.clear()
+                self._tree_storage.add("entries")
+                self.charge(len(data))
+                yield tree, data
 
     def read_trees(self, ids: Sequence[str]) -> Iterator[tuple[str, Sequence[core.TreeEntry] | core.Stop]]:
         """Trees, re-hashed and strictly parsed (`scoped_read.Store`)."""
