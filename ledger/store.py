@@ -21,7 +21,7 @@ from typing import Any
 
 import duckdb
 
-from ledger import sqlfiles
+from ledger import sqlfiles, views
 from ledger.errors import LedgerDamagedError, LedgerOpenError, OakledgerError, ProducerKeyConflictError
 from ledger.events import AnyEvent
 from ledger.frontier import EMPTY_ROOT, Frontier
@@ -418,16 +418,10 @@ def _excerpt(payload: str, limit: int = 600) -> str:
     return payload if len(payload) <= limit else payload[:limit] + "..."
 
 
-_VIEW = re.compile(r"^(CREATE OR REPLACE VIEW \w+)\b(?! WITH)", re.MULTILINE)
-
-
 def _create_views(con: duckdb.DuckDBPyConnection) -> None:
-    """Store the shipped views unbound: binding each through all the views below it takes seconds.
-
-    The stored text is the same either way; a view is bound when it is used.
-    """
-    for name in sqlfiles.view_names():
-        con.execute(_VIEW.sub(r"\1 WITH (DEFER_BINDING)", sqlfiles.read(name)))
+    """Store the shipped views unbound: binding each through all the views below it takes seconds."""
+    for view in views.shipped():
+        con.execute(views.stored(view))
 
 
 def _create(con: duckdb.DuckDBPyConnection, origin: str | None) -> None:

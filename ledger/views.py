@@ -1,0 +1,136 @@
+"""The shipped views as single statements, and a workspace in which they run over one campaign.
+
+A ledger file holds the views for any SQL client. The views build on each other, often one on several that
+share an ancestor; DuckDB binds an ancestor again at every mention, which grows without bound. So the text
+that is stored in the file has the ancestors of a view as common table expressions, each once.
+
+A decision evaluates the shipped texts in a workspace: an in-memory database in which `ledger_events` is one
+campaign's events and every base view (`1xx_*.sql`) is run once, in order, into a table of its name. The rules
+then read tables, so no event is parsed twice and the cost is linear in the campaign. What the views stored in
+the file say plays no part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import duckdb
+
+from ledger import sqlfiles
+
+_VIEW = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS\n(.*?);\n", re.MULTILINE | re.DOTALL)
+
+#: The file whose views a workspace replaces by its own.
+SOURCE_FILE = "100_ledger_events.sql"
+
+WORKSPACE = "oakledger_workspace"
+
+
+@dataclass(frozen=True)
+class View:
+    """One shipped view: its name, the SELECT behind it, the file it is in, the comment above it."""
+
+    name: str
+    select: str
+    file: str
+    comment: str
+
+
+@cache
+def shipped() -> tuple[View, ...]:
+    """Return every shipped view, in the order in which they build on each other."""
+    views = []
+    for file in sqlfiles.view_names():
+        text = sqlfiles.read(file)
+        end = 0
+        for match in _VIEW.finditer(text):
+            lead = text[end : match.start()]
+            comment = "\n".join(line[2:].strip() for line in lead.splitlines() if line.startswith("--"))
+            views.append(View(match[1], match[2], file, comment))
+            end = match.end()
+    return tuple(views)
+
+
+def view(name: str) -> View:
+    """Return a shipped view by name; raises KeyError."""
+    for one in shipped():
+        if one.name == name:
+            return one
+    raise KeyError(name)
+
+
+@cache
+def _ancestors() -> dict[str, tuple[str, ...]]:
+    """Return what each view builds on, itself left out, in the order of the files."""
+    names: dict[str, int] = {}
+    closed: dict[str, tuple[str, ...]] = {}
+    for one in shipped():
+        direct = [n for n in names if re.search(rf"\b{n}\b", one.select)]
+        reached = {*direct, *(a for n in direct for a in closed[n])}
+        closed[one.name] = tuple(sorted(reached, key=names.__getitem__))
+        names[one.name] = len(names)
+    return closed
+
+
+def stored(one: View) -> str:
+    """Return the statement that stores a view in a ledger file, unbound: it is bound when it is used."""
+    select = one.select
+    ancestors = _ancestors()[one.name]
+    if ancestors:
+        parts = ",\n".join(f"{name} AS (\n{view(name).select}\n)" for name in ancestors)
+        select = f"WITH {parts}\nSELECT * FROM (\n{one.select}\n)"
+    return f"CREATE OR REPLACE VIEW {one.name} WITH (DEFER_BINDING) AS\n{select}"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+@contextlib.contextmanager
+def workspace(con: duckdb.DuckDBPyConnection, campaign: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give a cursor on which every shipped view of one campaign of an open ledger can be queried by name.
+
+    `con` is a connection to a ledger file, which may be read-only: nothing is written to it. The base views
+    are tables, the rule views are views on them. Raises duckdb.Error when a view fails: the caller refuses.
+    """
+    cursor = con.cursor()
+    with tempfile.TemporaryDirectory(prefix="oakledger-") as spill:
+        row = cursor.execute("SELECT current_database()").fetchone()
+        assert row is not None
+        ledger = '"' + str(row[0]).replace('"', '""') + '"'
+        cursor.execute("SET preserve_insertion_order = false")
+        cursor.execute(f"SET temp_directory = {_literal(spill)}")
+        cursor.execute(f"ATTACH ':memory:' AS {WORKSPACE} (READ_WRITE, COMPRESS)")
+        try:
+            cursor.execute(f"USE {WORKSPACE}")
+            for table in ("events", "duplicates", "checkpoints"):
+                cursor.execute(f"CREATE VIEW {table} AS SELECT * FROM {ledger}.main.{table}")  # noqa: S608
+            build(cursor, campaign)
+            yield cursor
+        finally:
+            with contextlib.suppress(duckdb.Error):
+                cursor.execute(f"USE {ledger}")
+                cursor.execute(f"DETACH {WORKSPACE}")
+            cursor.close()
+
+
+def build(con: duckdb.DuckDBPyConnection, campaign: str, upto: str = "299") -> None:
+    """Make the shipped views over the relations `events`, `duplicates` and `checkpoints` of `con`.
+
+    Files named `upto` or later are left out.
+    """
+    history = view("ledger_history").select
+    con.execute(f"CREATE VIEW ledger_history AS {history}")
+    con.execute(
+        f"CREATE VIEW ledger_events AS SELECT * FROM ({history}) WHERE campaign = {_literal(campaign)}"  # noqa: S608
+    )
+    for one in shipped():
+        if one.file == SOURCE_FILE or one.file >= upto:
+            continue
+        form = "TABLE" if one.file.startswith("1") else "VIEW"
+        con.execute(f"CREATE {form} {one.name} AS {one.select}")

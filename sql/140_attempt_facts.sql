@@ -1,0 +1,169 @@
+-- replacement_chains: which attempts stand in for which. Grain: campaign x first attempt x attempt of its chain.
+-- Columns: campaign, root (the attempt that was replaced first), trial, step (0 is the root). Chains that lead in a circle
+-- have no root and do not appear; rule 1 lists them. Serves rule 1.
+CREATE OR REPLACE VIEW replacement_chains AS
+WITH RECURSIVE links AS (
+    SELECT DISTINCT campaign, trial, replacement FROM replacements
+),
+chain (campaign, root, trial, step) AS (
+    SELECT DISTINCT l.campaign, l.trial, l.trial, 0
+    FROM links AS l
+    ANTI JOIN links AS p ON p.campaign = l.campaign AND p.replacement = l.trial
+    UNION
+    SELECT c.campaign, c.root, l.replacement, c.step + 1
+    FROM chain AS c
+    JOIN links AS l ON l.campaign = c.campaign AND l.trial = c.trial
+    WHERE c.step < 1000
+)
+SELECT campaign, root, trial, step
+FROM chain;
+
+-- attempt_facts: what each attempt came to, from what was recorded and before anybody set it aside. Grain: campaign x trial.
+-- Columns: those of attempts; passes, fails (verdicts that count), refused_verdicts, correctness_class (of a pass),
+-- infrastructure (a fact that speaks of a service, a machine or the harness), fact_outcome and, where it is unmeasured,
+-- unmeasured_reason and unmeasured_owner; conflict (which facts contradict each other), booked_as_failure (it is recorded
+-- as the agent's failure).
+-- fact_outcome: passed, failed_committed, failed_before_head (these three are measured), unmeasured, harness_failure,
+-- unlaunched, conflict. A failure before HEAD needs a run that started and ended, no sign of infrastructure, and either a
+-- reader that found no HEAD or the harness's word that none was reached with no reader to contradict it.
+-- Serves rules 1, 8 and 10.
+CREATE OR REPLACE VIEW attempt_facts AS
+WITH judged AS (
+    SELECT
+        campaign,
+        trial,
+        count(*) FILTER (verdict = 'pass' AND refused IS NULL) AS passes,
+        count(*) FILTER (verdict = 'fail' AND refused IS NULL) AS fails,
+        count(*) FILTER (verdict = 'unmeasured' AND refused IS NULL AND owner = 'subject') AS unmeasured_by_subject,
+        count(*) FILTER (verdict = 'unmeasured' AND refused IS NULL AND owner <> 'subject') AS unmeasured_by_harness,
+        count(*) FILTER (refused IS NOT NULL) AS refused_verdicts,
+        coalesce(bool_and(before_head) FILTER (verdict = 'fail' AND refused IS NULL), false) AS fails_before_head,
+        coalesce(bool_or(contradicted) FILTER (refused IS NULL), false) AS contradicted,
+        min(correctness_class) FILTER (verdict = 'pass' AND refused IS NULL) AS correctness_class,
+        max(correctness_class) FILTER (verdict = 'pass' AND refused IS NULL) AS other_class,
+        count(*) FILTER (verdict = 'pass' AND refused IS NULL AND correctness_class IS NULL) AS passes_without_class,
+        coalesce(
+            bool_or('fail' IN (coalesce(tests, ''), coalesce(worktree, ''), coalesce(answer, '')))
+                FILTER (verdict = 'pass' AND refused IS NULL),
+            false
+        ) AS part_failed,
+        min(reason) FILTER (verdict = 'unmeasured') AS reason
+    FROM correctness_classes
+    GROUP BY campaign, trial
+),
+troubles AS (
+    SELECT
+        r.campaign,
+        r.trial,
+        bool_or(r.outcome = 'failed' AND coalesce(o.before_head, false)) AS found_no_head,
+        bool_or(coalesce(o.owner = 'harness', false)) AS harness_trouble,
+        min(r.reason) AS reader_reason,
+        min(coalesce(o.owner, 'subject')) AS reader_owner
+    FROM reader_invocations AS r
+    LEFT JOIN reasons AS o USING (reason)
+    WHERE r.outcome <> 'ok' AND r.trial IS NOT NULL
+    GROUP BY r.campaign, r.trial
+),
+read_well AS (
+    SELECT DISTINCT r.campaign, r.trial
+    FROM reader_invocations AS r
+    SEMI JOIN (SELECT campaign, trial FROM attempts WHERE reached_head = false) AS a
+        ON a.campaign = r.campaign AND a.trial = r.trial
+    WHERE r.outcome = 'ok'
+),
+codes AS (
+    SELECT c.status_code, bool_or(regexp_full_match(c.status_code, i.pattern)) AS infrastructure
+    FROM (SELECT DISTINCT status_code FROM attempts WHERE status_code IS NOT NULL) AS c
+    CROSS JOIN infrastructure_codes AS i
+    GROUP BY c.status_code
+),
+decisions AS (
+    SELECT campaign, conflict, min(decision) AS decision
+    FROM conflict_rules
+    GROUP BY campaign, conflict
+    HAVING count(DISTINCT decision) = 1
+),
+facts AS (
+    SELECT
+        a.*,
+        coalesce(j.passes, 0) AS passes,
+        coalesce(j.fails, 0) AS fails,
+        coalesce(j.unmeasured_by_subject, 0) AS unmeasured_by_subject,
+        coalesce(j.unmeasured_by_harness, 0) AS unmeasured_by_harness,
+        coalesce(j.refused_verdicts, 0) AS refused_verdicts,
+        coalesce(j.fails_before_head, false) AS fails_before_head,
+        coalesce(j.contradicted, false) OR coalesce(j.part_failed, false) AS contradicted,
+        j.correctness_class,
+        coalesce(j.correctness_class <> j.other_class, false)
+        OR coalesce(j.correctness_class IS NOT NULL AND j.passes_without_class > 0, false) AS classes_differ,
+        j.reason AS verdict_reason,
+        coalesce(t.found_no_head, false) AS found_no_head,
+        coalesce(t.harness_trouble, false) AS harness_trouble,
+        t.reader_reason,
+        t.reader_owner,
+        w.trial IS NOT NULL AS read_well,
+        coalesce(c.infrastructure, false) OR coalesce(a.exit_code IN (126, 127), false) AS infrastructure,
+        d.decision,
+        a.started_at_ns IS NOT NULL
+        AND (a.ended_at_ns IS NOT NULL OR a.exit_code IS NOT NULL OR a.status = 'timeout') AS ran
+    FROM attempts AS a
+    LEFT JOIN judged AS j ON j.campaign = a.campaign AND j.trial = a.trial
+    LEFT JOIN troubles AS t ON t.campaign = a.campaign AND t.trial = a.trial
+    LEFT JOIN read_well AS w ON w.campaign = a.campaign AND w.trial = a.trial
+    LEFT JOIN codes AS c ON c.status_code = a.status_code
+    LEFT JOIN decisions AS d ON d.campaign = a.campaign AND d.conflict = concat('pass_with_', a.status)
+),
+contradictions AS (
+    SELECT
+        *,
+        CASE
+            WHEN passes > 0 AND status IN ('unlaunched', 'harness_failure') THEN concat('pass_with_', status)
+            WHEN (passes > 0 AND fails > 0) OR (passes + fails > 0 AND unmeasured_by_subject > 0) OR classes_differ
+                THEN 'verdicts_disagree'
+            WHEN passes > 0 AND contradicted THEN 'pass_against_its_evidence'
+            WHEN passes > 0 AND reached_head = false THEN 'pass_without_head'
+            WHEN passes > 0 AND status IN ('timeout', 'error') THEN concat('pass_with_', status)
+        END AS conflict,
+        (fails > 0 OR (reached_head = false AND passes = 0)) AS booked_as_failure
+    FROM facts
+),
+outcomes AS (
+    SELECT
+        *,
+        CASE
+            WHEN status IN ('unlaunched', 'harness_failure') THEN status
+            WHEN conflict IN ('pass_with_timeout', 'pass_with_error') AND decision = 'pass' THEN 'passed'
+            WHEN conflict IN ('pass_with_timeout', 'pass_with_error') AND decision = 'fail' THEN 'failed_committed'
+            WHEN conflict IS NOT NULL THEN 'conflict'
+            WHEN passes > 0 THEN 'passed'
+            WHEN infrastructure THEN 'harness_failure'
+            WHEN fails > 0 AND NOT fails_before_head THEN 'failed_committed'
+            WHEN fails > 0 AND ran THEN 'failed_before_head'
+            WHEN unmeasured_by_subject + unmeasured_by_harness + refused_verdicts > 0 THEN 'unmeasured'
+            WHEN found_no_head AND ran THEN 'failed_before_head'
+            WHEN reached_head = false AND ran AND NOT harness_trouble AND NOT read_well AND reader_reason IS NULL
+                THEN 'failed_before_head'
+            ELSE 'unmeasured'
+        END AS fact_outcome
+    FROM contradictions
+)
+SELECT
+    campaign, trial, event_id, lane, scenario, scenario_version, subject, condition_key, repetition, status,
+    status_code, exit_code, reached_head, started_at_ns, ended_at_ns, fixture_version, records, passes, fails,
+    refused_verdicts, correctness_class, infrastructure, ran, harness_trouble, read_well, conflict, decision,
+    booked_as_failure, fact_outcome,
+    CASE
+        WHEN fact_outcome <> 'unmeasured' THEN NULL
+        WHEN verdict_reason IS NOT NULL THEN verdict_reason
+        WHEN reader_reason IS NOT NULL THEN reader_reason
+        WHEN refused_verdicts > 0 THEN 'verdict_refused'
+        WHEN booked_as_failure THEN 'run_facts_missing'
+        ELSE 'no_verdict'
+    END AS unmeasured_reason,
+    CASE
+        WHEN fact_outcome <> 'unmeasured' THEN NULL
+        WHEN unmeasured_by_subject > 0 THEN 'subject'
+        WHEN unmeasured_by_harness > 0 THEN 'harness'
+        ELSE coalesce(reader_owner, 'harness')
+    END AS unmeasured_owner
+FROM outcomes;

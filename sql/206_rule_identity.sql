@@ -1,0 +1,145 @@
+-- rule_06_identity: one known binary, version and source behind each subject, and one scenario, oracle and fixture version.
+-- Grain and columns as rule_01_planned_slots. Identity is that of the trial's record, or, where the record is silent, the one
+-- that subject_identified gives for the subject in this campaign, if it gives one alone. Binary and version must be known.
+-- The source may be unknown (an installed release), but not in part of the trials, and a known source must be known clean.
+CREATE OR REPLACE VIEW rule_06_identity AS
+WITH said AS (
+    SELECT
+        campaign, subject,
+        CASE WHEN count(DISTINCT binary_sha256) = 1 THEN min(binary_sha256) END AS binary_sha256,
+        CASE WHEN count(DISTINCT version) = 1 THEN min(version) END AS version,
+        CASE WHEN count(DISTINCT source_sha256) = 1 THEN min(source_sha256) END AS source_sha256,
+        CASE WHEN count(DISTINCT dirty) = 1 THEN bool_or(dirty) END AS dirty,
+        list(DISTINCT binary_sha256) AS binaries,
+        list(event_id ORDER BY event_id) AS event_ids
+    FROM subject_identities
+    GROUP BY campaign, subject
+),
+known AS (
+    SELECT
+        t.campaign, t.scenario, t.scenario_version, t.condition_key, t.subject, t.event_id, t.status,
+        coalesce(t.subject_binary_sha256, s.binary_sha256) AS binary_sha256,
+        coalesce(t.subject_version, s.version) AS version,
+        coalesce(t.subject_source_sha256, s.source_sha256) AS source_sha256,
+        coalesce(t.subject_dirty, s.dirty) AS dirty,
+        s.event_ids AS said_in,
+        t.subject_binary_sha256 IS NOT NULL AND len(s.binaries) > 0
+        AND NOT list_contains(s.binaries, t.subject_binary_sha256) AS contradicted
+    FROM trials AS t
+    LEFT JOIN said AS s USING (campaign, subject)
+),
+identities AS (
+    SELECT
+        campaign, condition_key, subject,
+        min(binary_sha256) AS first_binary, max(binary_sha256) AS last_binary,
+        [arg_min(event_id, binary_sha256), arg_max(event_id, binary_sha256)] AS binary_events,
+        min(version) AS first_version, max(version) AS last_version,
+        [arg_min(event_id, version), arg_max(event_id, version)] AS version_events,
+        min(source_sha256) AS first_source, max(source_sha256) AS last_source,
+        [arg_min(event_id, source_sha256), arg_max(event_id, source_sha256)] AS source_events,
+        count(*) FILTER (binary_sha256 IS NULL AND ran) AS without_binary,
+        min(event_id) FILTER (binary_sha256 IS NULL AND ran) AS without_binary_event,
+        count(*) FILTER (version IS NULL AND ran) AS without_version,
+        min(event_id) FILTER (version IS NULL AND ran) AS without_version_event,
+        count(*) FILTER (source_sha256 IS NULL AND ran) AS without_source,
+        min(event_id) FILTER (source_sha256 IS NULL AND ran) AS without_source_event,
+        count(*) FILTER (dirty) AS dirty,
+        min(event_id) FILTER (dirty) AS dirty_event,
+        count(*) FILTER (dirty IS NULL AND source_sha256 IS NOT NULL AND ran) AS maybe_dirty,
+        min(event_id) FILTER (dirty IS NULL AND source_sha256 IS NOT NULL AND ran) AS maybe_dirty_event,
+        count(*) FILTER (contradicted) AS contradicted,
+        min(event_id) FILTER (contradicted) AS contradicted_event,
+        any_value(said_in) AS said_in
+    FROM (SELECT *, status IN ('completed', 'timeout', 'error') AS ran FROM known)
+    GROUP BY campaign, condition_key, subject
+),
+found AS (
+    SELECT campaign, what, detail, event_ids FROM empty_campaigns
+    UNION ALL BY NAME
+    SELECT campaign, 'binary_changes' AS what, condition_key, subject,
+        concat('binaries ', first_binary[:12], ' and ', last_binary[:12], ' under one name') AS detail,
+        binary_events AS event_ids
+    FROM identities
+    WHERE first_binary <> last_binary
+    UNION ALL BY NAME
+    SELECT campaign, 'version_changes' AS what, condition_key, subject,
+        concat('versions ', first_version, ' and ', last_version, ' under one name') AS detail,
+        version_events AS event_ids
+    FROM identities
+    WHERE first_version <> last_version
+    UNION ALL BY NAME
+    SELECT campaign, 'source_changes' AS what, condition_key, subject,
+        concat('sources ', first_source[:12], ' and ', last_source[:12], ' under one name') AS detail,
+        source_events AS event_ids
+    FROM identities
+    WHERE first_source <> last_source
+    UNION ALL BY NAME
+    SELECT campaign, 'binary_unknown' AS what, condition_key, subject,
+        concat(without_binary, ' trial(s) do not say which binary ran') AS detail, [without_binary_event] AS event_ids
+    FROM identities
+    WHERE without_binary > 0
+    UNION ALL BY NAME
+    SELECT campaign, 'version_unknown' AS what, condition_key, subject,
+        concat(without_version, ' trial(s) do not say which version ran') AS detail, [without_version_event] AS event_ids
+    FROM identities
+    WHERE without_version > 0
+    UNION ALL BY NAME
+    SELECT campaign, 'source_unknown' AS what, condition_key, subject,
+        concat(without_source, ' trial(s) do not say which source the subject was built from, and others do') AS detail,
+        [without_source_event] AS event_ids
+    FROM identities
+    WHERE without_source > 0 AND first_source IS NOT NULL
+    UNION ALL BY NAME
+    SELECT campaign, 'dirty_source' AS what, condition_key, subject,
+        concat(dirty, ' trial(s) ran a subject built from a source with uncommitted changes') AS detail,
+        [dirty_event] AS event_ids
+    FROM identities
+    WHERE dirty > 0
+    UNION ALL BY NAME
+    SELECT campaign, 'dirty_unknown' AS what, condition_key, subject,
+        concat(maybe_dirty, ' trial(s) name a source and do not say whether it was clean') AS detail,
+        [maybe_dirty_event] AS event_ids
+    FROM identities
+    WHERE maybe_dirty > 0
+    UNION ALL BY NAME
+    SELECT campaign, 'identity_contradicted' AS what, condition_key, subject,
+        concat(contradicted, ' trial(s) ran another binary than the campaign says the subject is') AS detail,
+        list_concat([contradicted_event], said_in) AS event_ids
+    FROM identities
+    WHERE contradicted > 0
+    UNION ALL BY NAME
+    SELECT t.campaign, 'fixture_differs' AS what, t.scenario, t.scenario_version, t.condition_key, t.subject,
+        concat(count(*), ' trial(s) on fixture version ', t.fixture_version, ', the plan says ', s.fixture_version) AS detail,
+        list(t.event_id ORDER BY t.event_id) AS event_ids
+    FROM trials AS t
+    JOIN campaign_scenarios AS s USING (campaign, scenario, scenario_version)
+    WHERE t.fixture_version <> s.fixture_version
+    GROUP BY t.campaign, t.scenario, t.scenario_version, t.condition_key, t.subject, t.fixture_version, s.fixture_version
+    UNION ALL BY NAME
+    SELECT campaign, 'fixture_unknown' AS what, scenario, scenario_version, condition_key, subject,
+        concat(count(*), ' measured trial(s) of which neither the record nor a verdict says the fixture version') AS detail,
+        list(event_id ORDER BY event_id) AS event_ids
+    FROM trial_outcomes
+    WHERE measured AND fixture_version IS NULL AND passes + fails = 0
+    GROUP BY campaign, scenario, scenario_version, condition_key, subject
+    UNION ALL BY NAME
+    SELECT campaign, concat('verdict_', refused) AS what, scenario, scenario_version, condition_key, subject,
+        concat(count(*), ' verdict(s) of another ', replace(replace(refused, 'other_', ''), '_', ' '),
+            ' than the trial and the plan say: they do not count') AS detail,
+        list(event_id ORDER BY event_id) AS event_ids
+    FROM correctness_classes
+    WHERE refused IN ('other_scenario', 'oracle_version', 'fixture_version', 'contract')
+    GROUP BY campaign, refused, scenario, scenario_version, condition_key, subject
+    UNION ALL BY NAME
+    SELECT campaign, 'contract_differs' AS what, scenario, scenario_version,
+        concat('verdicts rest on task contracts ', min(contract_sha256)[:12], ' and ', max(contract_sha256)[:12]) AS detail,
+        [arg_min(event_id, contract_sha256), arg_max(event_id, contract_sha256)] AS event_ids
+    FROM correctness_classes
+    WHERE refused IS NULL
+    GROUP BY campaign, scenario, scenario_version
+    HAVING min(contract_sha256) <> max(contract_sha256)
+)
+SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), NOT coalesce(s.diagnostic, false) AS binding
+FROM found AS f
+LEFT JOIN campaign_scenarios AS s
+    ON s.campaign = f.campaign AND s.scenario = f.scenario AND s.scenario_version = f.scenario_version;

@@ -1,0 +1,103 @@
+-- rule_07_correctness_class: successful compared subjects stand on one and the same evidence, read by one reader with one scope.
+-- Grain and columns as rule_01_planned_slots. A class is derived from events; a recorded relation that claims more than the
+-- facts is a violation, and so is a pass that no reader stands behind.
+CREATE OR REPLACE VIEW rule_07_correctness_class AS
+WITH ranks AS (
+    SELECT relation, rank
+    FROM (VALUES ('unqualified', 0), ('subject_export', 1), ('subject_binary', 2), ('independent', 3)) AS t (relation, rank)
+),
+found AS (
+    SELECT campaign, what, detail, event_ids FROM empty_campaigns
+    UNION ALL BY NAME
+    SELECT l.campaign, 'nothing_measured' AS what, 'no planned trial has a measured outcome: there is no evidence' AS detail,
+        c.declared_event_ids AS event_ids
+    FROM campaign_lanes AS l
+    JOIN campaigns AS c USING (campaign)
+    ANTI JOIN (SELECT DISTINCT campaign FROM slot_outcomes WHERE measured) AS m ON m.campaign = l.campaign
+    WHERE l.attempts > 0 AND c.declarations > 0
+    UNION ALL BY NAME
+    SELECT p.campaign, 'classes_differ' AS what, p.scenario, p.scenario_version, p.condition_key,
+        concat('successes of different classes: ',
+            string_agg(concat(p.subject, ' ', p.correctness_class, ' (', p.successes, ')'), '; '
+                ORDER BY p.subject, p.correctness_class)) AS detail,
+        (
+            SELECT list(DISTINCT e.event_id)
+            FROM (
+                SELECT campaign, scenario, scenario_version, condition_key, min(event_id) AS event_id
+                FROM correctness_classes
+                WHERE verdict = 'pass' AND refused IS NULL
+                GROUP BY campaign, scenario, scenario_version, condition_key, subject, correctness_class
+            ) AS e
+            WHERE e.campaign = p.campaign AND e.scenario = p.scenario AND e.scenario_version = p.scenario_version
+                AND e.condition_key = p.condition_key
+        ) AS event_ids
+    FROM class_pairs AS p
+    WHERE p.correctness_class IS NOT NULL
+    GROUP BY p.campaign, p.scenario, p.scenario_version, p.condition_key
+    HAVING count(DISTINCT p.correctness_class) > 1
+    UNION ALL BY NAME
+    SELECT campaign, 'class_unknown' AS what, scenario, scenario_version, condition_key, subject,
+        concat(count(*), ' success(es) without a class: ',
+            CASE
+                WHEN bool_or(independence = 'unqualified')
+                    THEN 'nobody says how the instrument relates to the subject (qualified_by, qualified_because)'
+                ELSE 'the verdict does not say how deep the committed content was checked'
+            END) AS detail,
+        list(event_id ORDER BY event_id) AS event_ids
+    FROM correctness_classes
+    WHERE verdict = 'pass' AND refused IS NULL AND correctness_class IS NULL
+    GROUP BY campaign, scenario, scenario_version, condition_key, subject
+    UNION ALL BY NAME
+    SELECT c.campaign, 'relation_overclaimed' AS what, c.scenario, c.scenario_version, c.condition_key, c.subject,
+        concat(count(*), ' reading(s) recorded as ', c.relation, ' whose facts say ', c.independence) AS detail,
+        list(c.reader_event_id ORDER BY c.reader_event_id) AS event_ids
+    FROM correctness_classes AS c
+    JOIN ranks AS r ON r.relation = c.relation
+    JOIN ranks AS d ON d.relation = c.independence
+    WHERE r.rank > d.rank
+    GROUP BY c.campaign, c.scenario, c.scenario_version, c.condition_key, c.subject, c.relation, c.independence
+    UNION ALL BY NAME
+    SELECT campaign, concat('pass_', refused) AS what, scenario, scenario_version, condition_key, subject, trial,
+        concat('a pass that does not count: ', replace(refused, '_', ' ')) AS detail,
+        list_filter([event_id, reader_event_id], lambda x: x IS NOT NULL) AS event_ids
+    FROM correctness_classes
+    WHERE verdict = 'pass' AND refused NOT IN (
+        'no_trial', 'scenario_not_planned', 'other_scenario', 'oracle_version', 'fixture_version', 'contract'
+    )
+    UNION ALL BY NAME
+    SELECT campaign, 'reader_changes' AS what,
+        concat(vcs, ' was read by different readers, codes or backends: ', min(identity), ' and ', max(identity)) AS detail,
+        [arg_min(reader_event_id, identity), arg_max(reader_event_id, identity)] AS event_ids
+    FROM (
+        SELECT *, concat_ws(' ', reader, reader_version, backend, code_sha256) AS identity
+        FROM correctness_classes
+        WHERE reader IS NOT NULL
+    )
+    GROUP BY campaign, vcs
+    HAVING min(identity) <> max(identity)
+    UNION ALL BY NAME
+    SELECT campaign, 'instrument_changes' AS what, condition_key,
+        concat(vcs, ' was read with different instruments or codecs: ', min(identity), ' and ', max(identity)) AS detail,
+        [arg_min(reader_event_id, identity), arg_max(reader_event_id, identity)] AS event_ids
+    FROM (
+        SELECT *,
+            concat_ws(' ', coalesce(instrument_sha256[:12], 'unknown'), coalesce(codec_sha256[:12], 'none')) AS identity
+        FROM correctness_classes
+        WHERE reader IS NOT NULL
+    )
+    GROUP BY campaign, vcs, condition_key
+    HAVING min(identity) <> max(identity)
+    UNION ALL BY NAME
+    SELECT campaign, 'scope_differs' AS what, scenario, scenario_version,
+        concat('read with different scopes: ', min(scope)[:12], ' and ', max(scope)[:12]) AS detail,
+        [arg_min(reader_event_id, scope), arg_max(reader_event_id, scope)] AS event_ids
+    FROM (
+        SELECT *, coalesce(scope_sha256, 'whole tree') AS scope FROM correctness_classes WHERE reader IS NOT NULL
+    )
+    GROUP BY campaign, scenario, scenario_version
+    HAVING min(scope) <> max(scope)
+)
+SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), NOT coalesce(s.diagnostic, false) AS binding
+FROM found AS f
+LEFT JOIN campaign_scenarios AS s
+    ON s.campaign = f.campaign AND s.scenario = f.scenario AND s.scenario_version = f.scenario_version;
