@@ -251,7 +251,7 @@ class Database:
         """The rows of a statement, one in memory at a time."""
         try:
             cursor = self._connection.execute(sql, parameters)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._translate(error) from None
         return self._fetch(cursor)
 
@@ -259,7 +259,7 @@ class Database:
         while True:
             try:
                 row = cursor.fetchone()
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise self._translate(error) from None
             if row is None:
                 return
@@ -281,7 +281,8 @@ class Database:
             sql = f"SELECT {select} FROM {table} NOT INDEXED WHERE +{key} COLLATE BINARY IN ({marks})"  # noqa: S608
             yield from self.rows(sql, some)
 
-    def _translate(self, error: sqlite3.Error) -> Exception:
+    def _translate(self, error: Exception) -> Exception:
+        # A message of SQLite that quotes broken text comes as a UnicodeDecodeError.
         stop = self._scoped.Stop
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         name = getattr(error, "sqlite_errorname", type(error).__name__)
