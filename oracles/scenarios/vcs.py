@@ -293,8 +293,8 @@ class _OakRemote:
 
 
 def find_oak() -> str | None:
-    """Return the path of a real Oak client: OAKLEDGER_TEST_OAK, or `oak` on PATH."""
-    return os.environ.get("OAKLEDGER_TEST_OAK") or shutil.which("oak")
+    """Return the path of `oak` on PATH."""
+    return shutil.which("oak")
 
 
 def find_git() -> str | None:

@@ -13,7 +13,7 @@ from oracles.scenarios import SCENARIOS
 from oracles.scenarios.vcs import Git, Oak, find_git, find_oak
 from oracles.trial import verify
 
-OAK = find_oak()
+OAK = os.environ.get("OAKLEDGER_TEST_OAK") or find_oak()
 
 
 SYSTEMS = [
