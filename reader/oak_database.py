@@ -284,11 +284,11 @@ class Database:
     def _translate(self, error: Exception) -> Exception:
         # A message of SQLite that quotes broken text comes as a UnicodeDecodeError.
         stop = self._scoped.Stop
+        if self._budget.remaining_ns() < 0:
+            return self._budget.deadline_stop()
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         if code == sqlite3.SQLITE_INTERRUPT:
-            if self._budget.remaining_ns() < 0:
-                return self._budget.deadline_stop()
             return stop("instrument_failed", "the read was interrupted")  # type: ignore[no-any-return]
         if code == sqlite3.SQLITE_TOOBIG or isinstance(error, sqlite3.DataError):
             return self._budget.object_stop("a value in the database")
@@ -296,6 +296,9 @@ class Database:
             return stop("memory", "SQLite is out of memory")  # type: ignore[no-any-return]
         if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL):
             return stop("read_error", f"SQLite could not read its copy ({name})")  # type: ignore[no-any-return]
+        if code == sqlite3.SQLITE_AUTH and self.is_recognised:
+            # Statements of this reader are allowed; the reader was told to stop inside the authorizer.
+            return stop("instrument_failed", "the read was interrupted")  # type: ignore[no-any-return]
         if self.is_recognised:
             return stop("store_damaged", f".oak/oak.db is damaged ({name})")  # type: ignore[no-any-return]
         return Damaged(name)

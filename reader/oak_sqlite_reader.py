@@ -163,7 +163,10 @@ def _native_codec() -> Codec:
     versions: dict[str, str] = {}
     for module in (blake3, zstandard):
         name = module.__name__
-        versions[name] = importlib.metadata.version(name)
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "unknown"
         directory = os.path.dirname(module.__file__ or "")
         for file in os.listdir(directory):
             if file.endswith((".py", ".so", ".pyd", ".dylib")):

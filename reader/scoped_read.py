@@ -1111,6 +1111,12 @@ class Report:
         """Add to the objects verified in the way `how`."""
         self.verified[how] = self.verified.get(how, 0) + number
 
+    def _code_sha256(self) -> str | None:
+        try:
+            return source_sha256(self.code_files)
+        except OSError:
+            return None  # The sources have gone; that must not cost the report.
+
     def render(self, stop: Stop | None) -> str:
         """The report as one line of JSON, with `entries` when they were asked for and the read ended well."""
         text = _dump(self.as_json(stop))
@@ -1129,7 +1135,7 @@ class Report:
             "reader_version": self.reader_version,
             "vcs": self.vcs,
             "backend": self.backend,
-            "code_sha256": source_sha256(self.code_files),
+            "code_sha256": self._code_sha256(),
             "codec_sha256": self.codec_sha256,
             "dependencies": self.dependencies,
             "outcome": OUTCOMES[status],
@@ -1324,9 +1330,18 @@ def main(reader: Reader, argv: Sequence[str] | None = None) -> int:
     started_ns = time.monotonic_ns()
     arguments = sys.argv[1:] if argv is None else argv
     in_main = threading.current_thread() is threading.main_thread()
+    # A signal that arrives in a destructor cannot be raised from there, and must not be printed either.
+    sys.unraisablehook = lambda _: None
     report, stop = run(reader, arguments, alarm=in_main, started_ns=started_ns)
+    try:
+        text = report.render(stop)
+    except MemoryError:
+        stop = Stop(
+            "memory", "out of memory while the report was written; give the reader more, or a smaller scope"
+        )
+        text = report.render(stop)
     with contextlib.suppress(BrokenPipeError):
-        sys.stdout.write(report.render(stop) + "\n")
+        sys.stdout.write(text + "\n")
         sys.stdout.flush()
     if stop is None:
         return 0
