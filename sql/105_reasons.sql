@@ -1,6 +1,6 @@
 -- reasons: who owns the reason why something was not read or judged. Grain: one row per reason code.
 -- Columns: reason; owner (harness: bounds, instrument, machine, contract; subject: state that the subject controls);
--- before_head (the repository has no HEAD that a reader could look at). The reader codes are those of docs/reader-report.md.
+-- before_head (the repository has no HEAD that a reader could look at). The codes are those of docs/reader-report.md and docs/contracts.md.
 -- Serves rules 1 and 8: an unmeasured attempt of the subject's making is counted as its failure in the second rate, so
 -- nobody gains by being unreadable. A code that is not listed is counted against the subject too.
 CREATE OR REPLACE VIEW reasons AS
@@ -46,6 +46,19 @@ FROM (VALUES
     ('instrument_failed', 'harness', false),
     ('destination', 'harness', false),
     ('read_error', 'harness', false),
+    -- Reasons of oracles (docs/contracts.md).
+    ('unmeasured_by_contract', 'harness', false),
+    ('scope_differs', 'harness', false),
+    ('no_manifest', 'harness', false),
+    ('content_not_materialised', 'harness', false),
+    ('no_worktree', 'harness', false),
+    ('tests_not_run', 'harness', false),
+    ('tests_not_prepared', 'harness', false),
+    ('tests_instrument_missing', 'harness', false),
+    ('tests_instrument_failed', 'harness', false),
+    ('tests_none_ran', 'subject', false),
+    ('controls_missing', 'harness', false),
+    ('controls_not_refused', 'harness', false),
     -- Reasons that these views give themselves.
     ('no_verdict', 'harness', false),
     ('verdict_refused', 'harness', false),

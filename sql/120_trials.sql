@@ -26,7 +26,7 @@ SELECT
         "instrument_sha256": "VARCHAR", "subject_binary_sha256": "VARCHAR", "qualified_by": "VARCHAR",
         "qualified_because": "VARCHAR", "scope_sha256": "VARCHAR", "scope_count": "BIGINT", "head": "VARCHAR",
         "manifest_sha256": "VARCHAR", "nonregular_count": "BIGINT", "oversize_count": "BIGINT",
-        "colliding_count": "BIGINT", "duration_ns": "BIGINT"
+        "colliding_count": "BIGINT", "missing_count": "BIGINT", "duration_ns": "BIGINT"
     }'))
 FROM ledger_events
 WHERE kind = 'reader_invoked';

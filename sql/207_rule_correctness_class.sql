@@ -2,11 +2,7 @@
 -- Grain and columns as rule_01_planned_slots. A class is derived from events; a recorded relation that claims more than the
 -- facts is a violation, and so is a pass that no reader stands behind.
 CREATE OR REPLACE VIEW rule_07_correctness_class AS
-WITH ranks AS (
-    SELECT relation, rank
-    FROM (VALUES ('unqualified', 0), ('subject_export', 1), ('subject_binary', 2), ('independent', 3)) AS t (relation, rank)
-),
-found AS (
+WITH found AS (
     SELECT campaign, what, detail, event_ids FROM empty_campaigns
     UNION ALL BY NAME
     SELECT l.campaign, 'nothing_measured' AS what, 'no planned trial has a measured outcome: there is no evidence' AS detail,
@@ -52,9 +48,7 @@ found AS (
         concat(count(*), ' reading(s) recorded as ', c.relation, ' whose facts say ', c.independence) AS detail,
         list(c.reader_event_id ORDER BY c.reader_event_id) AS event_ids
     FROM correctness_classes AS c
-    JOIN ranks AS r ON r.relation = c.relation
-    JOIN ranks AS d ON d.relation = c.independence
-    WHERE r.rank > d.rank
+    WHERE c.overclaimed
     GROUP BY c.campaign, c.scenario, c.scenario_version, c.condition_key, c.subject, c.relation, c.independence
     UNION ALL BY NAME
     SELECT campaign, concat('pass_', refused) AS what, scenario, scenario_version, condition_key, subject, trial,

@@ -52,7 +52,7 @@ found AS (
         c.declared_event_ids AS event_ids
     FROM campaign_scenarios AS s
     JOIN campaigns AS c USING (campaign)
-    WHERE s.evidence = 'none'
+    WHERE s.evidence = 'none' AND NOT s.diagnostic
     UNION ALL BY NAME
     SELECT p.campaign, concat('control_', k.control) AS what, p.scenario, p.scenario_version,
         concat('no ', k.control, ' answer had failed this oracle when the first pass was recorded') AS detail,

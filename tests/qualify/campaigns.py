@@ -351,7 +351,7 @@ def no_answer(spec: Spec, slot: Slot, start_ns: int) -> list[AnyEvent]:
     run = trial(spec, slot, start_ns)
     read = reading(run)
     verdict = judgement(
-        spec, run, read, verdict="unmeasured", reason="no_answer_contract", manifest_sha256=None
+        spec, run, read, verdict="unmeasured", reason="unmeasured_by_contract", manifest_sha256=None
     )
     return [run, read, verdict]
 
