@@ -28,23 +28,19 @@ ROOT = Path(__file__).resolve().parent.parent
 READER = ROOT / "reader" / "git_instrument_reader.py"
 
 PLAIN = """
-import hashlib, os, subprocess, sys
-repo = sys.argv[1]
-listing = subprocess.run(["git", "-C", repo, "ls-tree", "-r", "-z", "HEAD"], stdout=-1, check=True).stdout
-rows = [(line.split(b"\\t", 1)[1], *line.split(b" ", 2)[:3]) for line in listing.split(b"\\0") if line]
-rows = sorted((path, mode, name[:40]) for path, mode, kind, name in rows)
-wanted = b"".join(name + b"\\n" for path, mode, name in rows)
-child = subprocess.Popen(["git", "-C", repo, "cat-file", "--batch", "--buffer"], stdin=-1, stdout=-1)
-import threading
-def send():
-    child.stdin.write(wanted)
-    child.stdin.close()
-threading.Thread(target=send).start()
+import hashlib, subprocess, sys
+def run(*arguments, **how):
+    return subprocess.run(["git", "-C", sys.argv[1], *arguments], stdout=-1, check=True, **how).stdout
+lines = [line for line in run("ls-tree", "-r", "-z", "HEAD").split(b"\\0") if line]
+rows = sorted((line.split(b"\\t", 1)[1], *line.split(b"\\t")[0].split()) for line in lines)
+answers = run("cat-file", "--batch", input=b"".join(name + b"\\n" for path, mode, kind, name in rows))
 digest = hashlib.sha256()
-for path, mode, name in rows:
-    size = int(child.stdout.readline().split()[2])
-    content = child.stdout.read(size)
-    child.stdout.read(1)
+position = 0
+for path, mode, kind, name in rows:
+    end = answers.index(b"\\n", position)
+    size = int(answers[position:end].split()[2])
+    content = answers[end + 1 : end + 1 + size]
+    position = end + size + 2
     digest.update(b"%s %d %s %s\\0" % (mode, size, hashlib.sha256(content).hexdigest().encode(), path))
 print(digest.hexdigest())
 """
@@ -56,7 +52,7 @@ def _commands(repository: Path) -> None:
     with tempfile.TemporaryFile() as wanted:
         wanted.write(names)
         wanted.seek(0)
-        command = ["git", "-C", str(repository), "cat-file", "--batch", "--buffer"]
+        command = ["git", "-C", str(repository), "cat-file", "--batch"]
         subprocess.run(command, stdin=wanted, stdout=subprocess.DEVNULL, check=True)
 
 

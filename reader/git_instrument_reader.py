@@ -282,8 +282,12 @@ def _write(path: str, content: bytes) -> None:
 
 
 _ANSWER = re.compile(
-    rb"([0-9a-f]{40}|[0-9a-f]{64}) (?:(commit|tree|blob|tag) (0|[1-9][0-9]{0,18})|missing)\n"
+    rb"^([0-9a-f]{40}|[0-9a-f]{64}) (?:(commit|tree|blob|tag) (0|[1-9][0-9]{0,18})|missing)\n", re.MULTILINE
 )
+
+
+Claim = tuple[bytes, int]
+"""Kind and size in bytes that git says an object has."""
 
 
 class Broken(Exception):
@@ -360,23 +364,40 @@ class BatchChild:
         self._requests = batches()
         self._send()
 
-    def answer(self, text: bytes) -> tuple[bytes, int] | None:
-        """Kind and size from the next answer, which must be about the object ``text``; None when it is
+    def answers(self, texts: Sequence[bytes]) -> list[Claim | None]:
+        """Kinds and sizes from the next lines, as many as are here and at least one; None where one is
         missing.
+
+        They must be about the objects ``texts``, in this order.
         """
-        while True:
-            match = _ANSWER.match(self._buffer, self._position)
-            if match is not None:
-                name, kind, size = match.groups()
-                if name != text:
-                    raise Broken("git answered something else than was asked")
-                self._position = match.end()
-                return None if kind is None else (kind, int(size))
-            left = len(self._buffer) - self._position
-            if left >= _MAX_LINE or self._buffer.find(b"\n", self._position) >= 0:
-                raise Broken("git gave an answer that is none")
+        while (end := self._buffer.rfind(b"\n", self._position) + 1) == 0:
+            if len(self._buffer) - self._position >= _MAX_LINE:
+                raise Broken("git gave an answer that has no end")
             self._buffer = self._buffer[self._position :] + self._more()
             self._position = 0
+        found = _ANSWER.findall(self._buffer, self._position, end)
+        if len(found) != self._buffer.count(b"\n", self._position, end) or len(found) > len(texts):
+            raise Broken("git gave an answer that is none")
+        self._position = end
+        if [name for name, _, _ in found] != list(texts[: len(found)]):
+            raise Broken("git answered something else than was asked")
+        return [(kind, int(size)) if kind else None for _, kind, size in found]
+
+    def answer(self, text: bytes) -> Claim | None:
+        """The same for the one line before an object's content."""
+        while (end := self._buffer.find(b"\n", self._position, self._position + _MAX_LINE) + 1) == 0:
+            if len(self._buffer) - self._position >= _MAX_LINE:
+                raise Broken("git gave an answer that has no end")
+            self._buffer = self._buffer[self._position :] + self._more()
+            self._position = 0
+        match = _ANSWER.match(self._buffer[self._position : end])
+        if match is None:
+            raise Broken("git gave an answer that is none")
+        self._position = end
+        name, kind, size = match.groups()
+        if name != text:
+            raise Broken("git answered something else than was asked")
+        return (kind, int(size)) if kind else None
 
     def skip(self, line: bytes) -> bool:
         """Take ``line``, which includes its end, when that is what comes next and is already here."""
@@ -463,9 +484,6 @@ def _limit_memory(pid: int, limit: int) -> None:
 
 # --- Objects ------------------------------------------------------------------------------------------------
 
-Claim = tuple[bytes, int]
-"""Kind and size in bytes that git says an object has."""
-
 _Answer = TypeVar("_Answer")
 
 
@@ -479,7 +497,9 @@ class GitSource:
         scratch: str,
         repository: Repository,
         budget: Budget,
+        cleanup: contextlib.ExitStack,
     ) -> None:
+        self._cleanup = cleanup
         self._instrument = instrument
         self._store = store
         self._scratch = scratch
@@ -491,30 +511,20 @@ class GitSource:
         self._asked = b""
 
     def close(self) -> None:
-        """End the child and close every file."""
+        """End the child and close what was held open for it."""
         self._end_child()
-        if self._pure is not None:
-            self._pure.close()
-            self._pure = None
         self._store.close()
 
     def info(self, names: Sequence[bytes]) -> Iterator[tuple[bytes, Claim | Fault | None]]:
         """See `ObjectSource`."""
-        for name, answer in self._conversation(b"info", names, _claim):
-            if isinstance(answer, Broken) or answer is None:
-                yield name, self._judge_info(name)
-            else:
-                self._known[name] = answer
-                yield name, answer
+        for name, answer in self._claims(names):
+            yield name, self._judge_info(name) if isinstance(answer, Broken) or answer is None else answer
 
     def contents(self, names: Sequence[bytes], limit: int) -> Iterator[tuple[bytes, Copy | Fault | None]]:
         """See `ObjectSource`."""
-        unknown = [name for name in names if name not in self._known]
-        for name, answer in self._conversation(b"info", unknown, _claim):
+        for name, answer in self._claims([name for name in names if name not in self._known]):
             if isinstance(answer, Broken) or answer is None:
                 yield name, self._judge(name, limit, answer)
-            else:
-                self._known[name] = answer
         admitted = []
         for name in names:
             if name in self._known:
@@ -523,21 +533,7 @@ class GitSource:
                     yield name, _over(size, limit)
                 else:
                     admitted.append(name)
-
-        def take(child: BatchChild, name: bytes, text: bytes) -> Copy | LimitExceeded | None:
-            kind, size = self._known[name]
-            if child.skip(b"%s %s %d\n" % (text, kind, size)):
-                return kind, child.content(size)
-            claim = child.answer(text)
-            if claim is None:
-                return None
-            # What git says now is not always what it said before: the file may have changed.
-            kind, size = claim
-            return _over(size, limit) if size > limit else (kind, child.content(size))
-
-        answers: Iterator[tuple[bytes, Copy | LimitExceeded | Broken | None]]
-        answers = self._conversation(b"contents", admitted, take)
-        for name, found in answers:
+        for name, found in self._copies(admitted, limit):
             if isinstance(found, Broken) or found is None:
                 yield name, self._judge(name, limit, found)
             else:
@@ -551,42 +547,77 @@ class GitSource:
         """See `ObjectSource`."""
         return self._own_code().doubt()
 
+    def _claims(self, names: Sequence[bytes]) -> Iterator[tuple[bytes, Claim | Broken | None]]:
+        """What git says that each object is; the answers are remembered."""
+
+        def take(child: BatchChild, texts: Sequence[bytes], begin: int) -> Iterator[Claim | None]:
+            while begin < len(texts):
+                self._asked = names[begin]
+                claims = child.answers(texts[begin : begin + _READ_BYTES // 40])
+                for claim in claims:
+                    if claim is not None:
+                        self._known[names[begin]] = claim
+                    begin += 1
+                    yield claim
+
+        return self._conversation(b"info", names, take)
+
+    def _copies(
+        self, names: Sequence[bytes], limit: int
+    ) -> Iterator[tuple[bytes, Copy | LimitExceeded | Broken | None]]:
+        """What git says that each object holds; the objects are known and within the limit."""
+
+        def take(
+            child: BatchChild, texts: Sequence[bytes], begin: int
+        ) -> Iterator[Copy | LimitExceeded | None]:
+            for position in range(begin, len(names)):
+                self._asked = name = names[position]
+                kind, size = self._known[name]
+                if not child.skip(b"%s %s %d\n" % (texts[position], kind, size)):
+                    claim = child.answer(texts[position])
+                    if claim is None:
+                        yield None
+                        continue
+                    # What git says now is not always what it said before: the file may have changed.
+                    kind, size = claim
+                    if size > limit:
+                        yield _over(size, limit)
+                        return
+                yield kind, child.content(size)
+
+        return self._conversation(b"contents", names, take)
+
     def _conversation(
         self,
         command: bytes,
         names: Sequence[bytes],
-        take: Callable[[BatchChild, bytes, bytes], _Answer | None],
-    ) -> Iterator[tuple[bytes, _Answer | Broken | None]]:
+        take: Callable[[BatchChild, Sequence[bytes], int], Iterator[_Answer]],
+    ) -> Iterator[tuple[bytes, _Answer | Broken]]:
         """Ask about each object and `take` the answers. A child that fails is replaced, and asked what comes
-        after.
+        after. An iterator of answers that ends early leaves some that nobody wants.
         """
-        position = 0
+        done = 0
         texts = [name.hex().encode() for name in names]
-        while position < len(names):
-            finished = False
+        while done < len(names):
+            begin = done
             try:
                 child = self._child or self._start()
-                child.ask(command, texts[position:])
-                for name, text in zip(names[position:], texts[position:], strict=True):
-                    position += 1
-                    self._asked = name
-                    try:
-                        answer = take(child, name, text)
-                    except Broken as broken:
-                        self._end_child()
-                        yield name, broken
-                        break
-                    if isinstance(answer, LimitExceeded):
-                        # Its content follows, and is not wanted.
-                        self._end_child()
-                        yield name, answer
-                        break
-                    finished = position == len(names)
-                    yield name, answer
-            finally:
-                # Answers that nobody takes would be read as answers to the next questions.
-                if not finished:
+                child.ask(command, texts[begin:])
+                try:
+                    for answer in take(child, texts, begin):
+                        done += 1
+                        yield names[done - 1], answer
+                except Broken as broken:
                     self._end_child()
+                    done += 1
+                    yield names[done - 1], broken
+                else:
+                    if done < len(names):
+                        self._end_child()
+            except BaseException:
+                # Answers that nobody takes would be read as answers to the next questions.
+                self._end_child()
+                raise
 
     def _suspect(self) -> None:
         """Raise `Broken` when the object that git takes long over is damaged."""
@@ -612,7 +643,7 @@ class GitSource:
 
     def _own_code(self) -> PureSource:
         if self._pure is None:
-            self._pure = PureSource(self._repository, self._budget)
+            self._pure = PureSource(self._repository, self._budget, self._cleanup)
         return self._pure
 
     def _judge_info(self, name: bytes) -> Claim | Fault | None:
@@ -633,10 +664,6 @@ class GitSource:
             raise StoreChanged("objects came or went")
         what = str(broken) if isinstance(broken, Broken) else "git does not find an object"
         raise Stop("instrument_failed", f"{what}, although {name.hex()} is sound")
-
-
-def _claim(child: BatchChild, name: bytes, text: bytes) -> Claim | None:
-    return child.answer(text)
 
 
 def _over(size: int, limit: int) -> LimitExceeded:
@@ -689,7 +716,7 @@ class Invocation:
 
         def make_source(repository: Repository, budget: Budget, cleanup: contextlib.ExitStack) -> GitSource:
             store = IsolatedStore(repository, os.path.join(scratch, "store"), budget, pin=self._pin)
-            source = GitSource(instrument, store, scratch, repository, budget)
+            source = GitSource(instrument, store, scratch, repository, budget, cleanup)
             cleanup.callback(source.close)
             store.fill()
             return source

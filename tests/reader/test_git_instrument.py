@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
@@ -15,9 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import git_hostile as hostile
 import pytest
 
 from reader import git_instrument_reader, git_object_reader
@@ -29,18 +28,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 GIT = os.path.realpath(shutil.which("git") or "git")
 PATH = os.environ.get("PATH", os.defpath)
-
-
-def _load(name: str) -> ModuleType:
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-        assert spec is not None and spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-hostile = _load("git_hostile")
 
 
 @pytest.fixture(scope="module")
