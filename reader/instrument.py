@@ -53,9 +53,14 @@ class Instrument:
     is_script: bool
     fingerprint: Fingerprint
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, str | bool]:
         """What a report says about it."""
-        return {"name": self.name, "version": self.version, "sha256": self.sha256}
+        return {
+            "name": self.name,
+            "version": self.version,
+            "sha256": self.sha256,
+            "is_script": self.is_script,
+        }
 
 
 def missing(text: str) -> Stop:

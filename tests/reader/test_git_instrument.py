@@ -85,6 +85,7 @@ def test_git_on_path_is_the_default_and_is_named(repo: Any) -> None:
         "name": "git",
         "version": version.removeprefix("git version "),
         "sha256": sha256(GIT),
+        "is_script": False,
     }
     assert str(Path(GIT).parent) not in json.dumps(report)
 
@@ -129,6 +130,7 @@ def test_a_wrapper_is_known_for_one(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     found = identify(str(wrapper), str(tmp_path / "scratch"), budget())
     assert found.is_script and found.sha256 == sha256(wrapper) and found.owner == os.getuid()
+    assert found.as_json()["is_script"] is True
     real = identify(GIT, str(tmp_path / "scratch"), budget())
     assert not real.is_script and real.size == os.stat(GIT).st_size and real.version == found.version
 
