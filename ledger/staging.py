@@ -51,11 +51,12 @@ class Staging:
         self.bytes += payload_bytes
 
     def new_part(self) -> str:
-        """Name a further file, for `staged_line` texts that another process writes.
+        """Make a further file, for `staged_line` texts that another process appends.
 
         The caller adds what is in it to `count` and `bytes`.
         """
         part = os.path.join(self._folder.name, f"part-{len(self.paths)}")
+        open(part, "xb").close()
         self.paths.append(part)
         return part
 

@@ -166,7 +166,10 @@ def connect(
     pause = 0.01
     while True:
         try:
-            return duckdb.connect(path, read_only=read_only, config=config or {})
+            con = duckdb.connect(path, read_only=read_only, config=config or {})
+            # DuckDB draws on standard output when it takes a process for an interactive one.
+            con.execute("SET enable_progress_bar = false")
+            return con
         except duckdb.IOException as e:
             text = str(e)
             if "Could not set lock" not in text and "Conflicting lock" not in text:

@@ -198,6 +198,19 @@ def test_a_large_file_enters_in_its_order_through_helpers(
     assert json.loads(reject)["line"] == 3001
 
 
+def test_helpers_that_get_nothing_to_do_are_no_problem(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One block more than are checked without helpers: one helper works, the others do not."""
+    lines = [note(i) for i in range(ledger.ingest._BLOCKS_WITHOUT_HELPERS + 1)]
+    monkeypatch.setattr("ledger.inputs.BLOCK_BYTES", len(lines[0]))
+    monkeypatch.setattr("ledger.ingest.helper_count", lambda: 3)
+    path = tmp_path / "a.ndjson"
+    path.write_bytes(b"".join(lines))
+    assert take(tmp_path, path).new == len(lines)
+    assert stored(tmp_path) == lines
+
+
 def test_a_helper_that_dies_is_an_error_and_nothing_goes_in(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
