@@ -107,7 +107,7 @@ class Ingest:
         self.summary = Summary()
 
     def __enter__(self) -> Ingest:
-        self._ledger()  # a ledger that cannot be used is told before the files are read
+        self.ledger()  # a ledger that cannot be used is told before the files are read
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -205,14 +205,15 @@ class Ingest:
             self._progress(name, opened.position, opened.size)
 
     def _append(self, staging: Staging) -> AppendResult:
-        ledger = self._ledger()
+        ledger = self.ledger()
         result = ledger.append_staged(staging, leave_out_conflicts=self._keep_going)
         if self.summary.checkpoint != result.checkpoint:
             checkpoints.keep(ledger.path, result.checkpoint)
             self.summary.checkpoint = result.checkpoint
         return result
 
-    def _ledger(self) -> Ledger:
+    def ledger(self) -> Ledger:
+        """Return the ledger, opening it when it is not held."""
         if self._held is None:
             ledger = self._open()
             try:

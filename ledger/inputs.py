@@ -65,7 +65,7 @@ def shown(path: str | bytes) -> str:
 
 @dataclass(frozen=True)
 class Input:
-    """Something to read: a `file` that was named, one `inside` a named directory, a `pipe` (`-` or a FIFO)."""
+    """A `file` that was named, one found `inside` a named directory, or a `pipe` (`-` or a FIFO)."""
 
     path: str
     how: Literal["file", "inside", "pipe"]

@@ -163,9 +163,9 @@ Forms of texts, as regular expressions over the whole text:
 
 _ROWS = """A harness that does not write events writes one flat JSON object per measured operation. Each
 becomes a `trial_recorded` event, and an `environment_observed` and a `subject_identified` where it carries
-such facts (once a file for the same facts). Its producer key is derived from what the row is about, (campaign,
-trial, operation), so the same row twice is one event and another row about the same operation is an error.
-What a row says about success or class is kept as a claim and never believed."""
+such facts (once a file for the same facts). Its producer key is derived from what the row is about
+(campaign, trial, operation), so the same row twice is one event and another row about the same operation is
+an error. What a row says about success or class is kept as a claim and never believed."""
 
 if __name__ == "__main__":
     print(reference(), end="")  # noqa: T201 - the output is the point

@@ -24,10 +24,10 @@ from ledger.errors import OakledgerError
 from ledger.ingest import Ingest
 from ledger.inputs import find
 from ledger.rejects import Rejects
-from ledger.store import open_ledger
+from ledger.store import Ledger, open_ledger
 
 T = 1_760_000_000_000_000_000
-KILLS = 110
+KILLS = 100
 
 
 def note(source: str, ordinal: int, why: str = "disk full") -> bytes:
@@ -57,11 +57,13 @@ def take(ledger_path: pathlib.Path, *paths: str) -> Ingest:
     return ingest
 
 
+def by_source(ledger: Ledger) -> Counter[str]:
+    return Counter(dict(ledger.con.execute("SELECT source, count(*) FROM events GROUP BY source").fetchall()))
+
+
 def counts(ledger_path: pathlib.Path) -> Counter[str]:
     with open_ledger(ledger_path, read_only=True) as ledger:
-        return Counter(
-            dict(ledger.con.execute("SELECT source, count(*) FROM events GROUP BY source").fetchall())
-        )
+        return by_source(ledger)
 
 
 def check_whole(ledger_path: pathlib.Path) -> None:
@@ -118,23 +120,23 @@ def test_killed_at_random_moments_nothing_acknowledged_is_lost_and_nothing_half_
 
     while kills < KILLS:
         batch = []
-        for _ in range(4):
+        for _ in range(3):
             name = f"s{number:05d}"
-            sizes[name] = rng.choice([1, 5, 40])
+            sizes[name] = rng.choice([1, 3, 20])
             batch.append(spool(tmp_path, name, sizes[name]))
             number += 1
 
         def work(acknowledge: Any, batch: list[str] = batch) -> None:
-            if ledger.exists():
-                found = counts(ledger)
+            with Ingest(functools.partial(open_ledger, ledger), Rejects(f"{ledger}.rejects")) as ingest:
+                found = by_source(ingest.ledger())
                 lost = [n for n in acknowledged if found[n] != sizes[n]]
                 half = [n for n, count in found.items() if count != sizes[n]]
                 if lost or half:
                     raise AssertionError(f"lost {lost}, half there {half}")
-            acknowledge("looked")
-            for path in batch:
-                take(ledger, path)
-                acknowledge(os.path.basename(path).partition(".")[0])
+                acknowledge("looked")
+                for path in batch:
+                    ingest.run(find((path,)))
+                    acknowledge(os.path.basename(path).partition(".")[0])
 
         started = time.monotonic()
         child, said = in_child(work)
