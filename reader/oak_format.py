@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 EMPTY_HASH = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
 """BLAKE3 of nothing: the empty blob and the empty tree, both of which exist without a row."""
@@ -224,9 +224,10 @@ def commit_form(
 # --- Trees ----------------------------------------------------------------------------------------
 
 
-def parse_tree(data: bytes) -> list[tuple[bytes, int, str]]:
-    """Name, Git-style mode and hash of each entry of a canonical tree. Raises `Malformed` for any other
-    bytes.
+def parse_tree(data: bytes, make: Callable[[bytes, int, str], Any] = lambda *entry: entry) -> list[Any]:
+    """What `make` makes of name, Git-style mode and hash of each entry of a canonical tree.
+
+    Raises `Malformed` for any other bytes.
 
     Canonical: lines of kind, name, hash, mode separated by tabs, no newline at the end; names strictly
     ascending by bytes, UTF-8, without control characters or slashes, neither `.` nor `..`; only the four
@@ -240,7 +241,7 @@ def parse_tree(data: bytes) -> list[tuple[bytes, int, str]]:
         raise Malformed("a tree is not UTF-8") from None
     if _TREE_CONTROL.search(data):
         raise Malformed("a tree name holds a control character")
-    entries: list[tuple[bytes, int, str]] = []
+    entries: list[Any] = []
     last = b""
     for line in data.split(b"\n"):
         match = _TREE_LINE.fullmatch(line)
@@ -255,7 +256,7 @@ def parse_tree(data: bytes) -> list[tuple[bytes, int, str]]:
         if name in (b".", b".."):
             raise Malformed("a tree entry is named . or ..")
         last = name
-        entries.append((name, mode, object_id.decode("ascii")))
+        entries.append(make(name, mode, object_id.decode("ascii")))
     return entries
 
 

@@ -94,6 +94,10 @@ _BATCH_BYTES = 1 << 20
 _BATCH_ITEMS = 1024
 _GROUP_BYTES = 16 << 20
 _STORED_MARGIN = 1 << 20
+_SPARE_ENTRIES = 1_000_000
+"""A tree over `--max-entries` is still looked through for path facts, unless it is larger than this on
+top.
+"""
 
 
 # --- Codecs ---------------------------------------------------------------------------------------
@@ -451,8 +455,12 @@ class OakStore:
             if digest.hex() != tree:
                 yield tree, Mismatch("tree", tree, "the content does not have this hash")
                 continue
+            if data.count(b"\n") > self.budget.bounds.max_entries + _SPARE_ENTRIES:
+                detail = f"tree {tree[:12]} has too many entries; raise --max-entries"
+                yield tree, core.Stop("bound_entries", detail)
+                continue
             try:
-                entries = [core.TreeEntry(*entry) for entry in oak_format.parse_tree(data)]
+                entries: list[core.TreeEntry] = oak_format.parse_tree(data, core.TreeEntry)
             except oak_format.Malformed as error:
                 yield tree, Mismatch("tree", tree, str(error))
                 continue

@@ -47,6 +47,9 @@ LINK_TARGET_BYTES = 64 * 1024
 memory.
 """
 
+PATH_BYTES = 256 * 1024 * 1024
+"""Most bytes of all paths of an unscoped read together; names have no length of their own in a tree."""
+
 SCOPE_FILE_BYTES = 256 * 1024 * 1024
 """Largest scope file that is read; a larger one is a usage error."""
 
@@ -693,6 +696,7 @@ class _Walk:
         self.findings = findings
         self.entries: list[Entry] = []
         self.pending: list[Stop] = []
+        self.path_bytes = 0
 
     def keep(self, prefix: bytes, item: TreeEntry) -> None:
         """Take an entry into the manifest and note what its name and mode say."""
@@ -721,6 +725,11 @@ class _Walk:
                 for prefix in level[tree]:
                     self.budget.check()
                     for item in items:
+                        self.path_bytes += len(prefix) + 1 + len(item.name)
+                        if self.path_bytes > PATH_BYTES:
+                            raise Stop(
+                                "bound_entries", f"the paths are longer than {PATH_BYTES} bytes together"
+                            )
                         if item.mode == MODE_TREE:
                             below.setdefault(item.object_id, []).append(_join(prefix, item.name))
                         else:

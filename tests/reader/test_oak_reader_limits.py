@@ -24,6 +24,8 @@ from oak_store import (
     write,
 )
 
+from reader import oak_sqlite_reader
+
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
@@ -398,3 +400,9 @@ def test_frames_with_and_without_content_size(tmp_path: Path) -> None:
         store = make(tmp_path / str(number), {"f": b"f" * 1000})
         store.run("UPDATE blobs SET content=?", frame(b"f" * 1000, content_size=content_size))
         assert outcome(read(store.close())) == (0, None)
+
+
+def test_a_tree_of_far_too_many_entries(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oak_sqlite_reader, "_SPARE_ENTRIES", 0)
+    assert outcome(read(repo, "--max-entries", "8")) == (0, None)
+    assert outcome(read(repo, "--max-entries", "2")) == (77, "bound_entries")

@@ -544,14 +544,24 @@ def test_a_shared_tree_counts_as_often_as_it_is_expanded() -> None:
     assert report.budget.tree_entries < 30_000
 
 
+def test_long_names_in_deep_trees_are_bounded() -> None:
+    """A megabyte a name, 200 levels, a thousand files: a few megabytes of trees, 200 gigabytes of paths."""
+    name = "n" * 1_000_000
+    trees = {f"t{n}": [entry(name, f"t{n + 1}", MODE_TREE)] for n in range(200)}
+    trees["t200"] = [entry(f"f{n}", "blob-a") for n in range(1000)]
+    trees["root"] = trees.pop("t0")
+    _, stop, _ = snapshot(Memory(trees, BLOBS))
+    assert stop is not None and stop.reason == "bound_entries"
+
+
 def test_a_very_deep_tree_needs_no_stack() -> None:
-    trees: dict[str, list[TreeEntry]] = {f"t{n}": [entry("d", f"t{n + 1}", MODE_TREE)] for n in range(20_000)}
-    trees["t20000"] = [entry("f", "blob-a")]
+    trees: dict[str, list[TreeEntry]] = {f"t{n}": [entry("d", f"t{n + 1}", MODE_TREE)] for n in range(4_000)}
+    trees["t4000"] = [entry("f", "blob-a")]
     trees["root"] = trees.pop("t0")
     _, stop, _ = snapshot(Memory(trees, BLOBS))
     assert stop is not None and stop.reason == "bound_depth"
     entries, stop, _ = snapshot(
-        Memory(trees, BLOBS), max_depth=30_000, scope=["/".join(["d"] * 20_000 + ["f"])]
+        Memory(trees, BLOBS), max_depth=30_000, scope=["/".join(["d"] * 4_000 + ["f"])]
     )
     assert stop is None and entries is not None and len(entries) == 1
 
