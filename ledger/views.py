@@ -5,9 +5,9 @@ share an ancestor; DuckDB binds an ancestor again at every mention, which grows 
 that is stored in the file has the ancestors of a view as common table expressions, each once.
 
 A decision evaluates the shipped texts in a workspace: an in-memory database in which `ledger_events` is one
-campaign's events and every base view (`1xx_*.sql`) is run once, in order, into a table of its name. The rules
-then read tables, so no event is parsed twice and the cost is linear in the campaign. What the views stored in
-the file say plays no part.
+campaign's events and the base views (`1xx_*.sql`) are run once, in order, into tables of their names, except
+those that one other view alone reads (ON_THE_WAY). The rules then read tables, so no event is parsed twice and
+the cost is linear in the campaign. What the views stored in the file say plays no part.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ _VIEW = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS\n(.*?);\n", re.MULTILINE |
 
 #: The file whose views a workspace replaces by its own.
 SOURCE_FILE = "100_ledger_events.sql"
+
+#: Wide views that are read once, or nearly, on the way to a table: to keep them would cost more than it saves.
+ON_THE_WAY = frozenset({"reader_invocations", "verdicts", "attempts"})
 
 WORKSPACE = "oakledger_workspace"
 
@@ -105,7 +108,7 @@ def workspace(con: duckdb.DuckDBPyConnection, campaign: str) -> Iterator[duckdb.
         ledger = '"' + str(row[0]).replace('"', '""') + '"'
         cursor.execute("SET preserve_insertion_order = false")
         cursor.execute(f"SET temp_directory = {_literal(spill)}")
-        cursor.execute(f"ATTACH ':memory:' AS {WORKSPACE} (READ_WRITE, COMPRESS)")
+        cursor.execute(f"ATTACH ':memory:' AS {WORKSPACE} (READ_WRITE)")
         try:
             cursor.execute(f"USE {WORKSPACE}")
             for table in ("events", "duplicates", "checkpoints"):
@@ -132,5 +135,5 @@ def build(con: duckdb.DuckDBPyConnection, campaign: str, upto: str = "299") -> N
     for one in shipped():
         if one.file == SOURCE_FILE or one.file >= upto:
             continue
-        form = "TABLE" if one.file.startswith("1") else "VIEW"
+        form = "TABLE" if one.file.startswith("1") and one.name not in ON_THE_WAY else "VIEW"
         con.execute(f"CREATE {form} {one.name} AS {one.select}")

@@ -66,37 +66,49 @@ FROM mentioned AS m
 LEFT JOIN declared USING (campaign);
 
 -- campaign_subjects: the subjects of a plan. Grain: campaign x subject.
--- Columns: campaign, subject, null_of (the subject that it measures again for the noise floor), entries (1 in a sound plan).
+-- Columns: campaign, subject, null_of (the subject that it measures again for the noise floor), entries (1 in a sound plan),
+-- n (number of the subject, from 0, by name).
 CREATE OR REPLACE VIEW campaign_subjects AS
-SELECT campaign, s ->> '$.subject' AS subject, any_value(s ->> '$.null_of') AS null_of, count(*) AS entries
-FROM (SELECT campaign, unnest(from_json(plan -> '$.subjects', '["JSON"]')) AS s FROM campaigns)
-GROUP BY ALL;
+SELECT *, row_number() OVER (PARTITION BY campaign ORDER BY subject) - 1 AS n
+FROM (
+    SELECT campaign, s ->> '$.subject' AS subject, any_value(s ->> '$.null_of') AS null_of, count(*) AS entries
+    FROM (SELECT campaign, unnest(from_json(plan -> '$.subjects', '["JSON"]')) AS s FROM campaigns)
+    GROUP BY ALL
+);
 
 -- campaign_scenarios: the scenarios of a plan. Grain: campaign x scenario@version.
 -- Columns: campaign, scenario, scenario_version, oracle_version, fixture_version, contract_sha256, evidence, tests,
--- worktree, diagnostic, entries (1 in a sound plan).
+-- worktree, diagnostic, entries (1 in a sound plan), n (number of the scenario, from 0, by name and version).
 CREATE OR REPLACE VIEW campaign_scenarios AS
-SELECT
-    campaign,
-    s ->> '$.scenario' AS scenario,
-    (s ->> '$.scenario_version')::INTEGER AS scenario_version,
-    min((s ->> '$.oracle_version')::INTEGER) AS oracle_version,
-    min((s ->> '$.fixture_version')::INTEGER) AS fixture_version,
-    min(s ->> '$.contract_sha256') AS contract_sha256,
-    min(coalesce(s ->> '$.evidence', 'committed_payload')) AS evidence,
-    bool_or(coalesce((s ->> '$.tests')::BOOLEAN, false)) AS tests,
-    bool_or(coalesce((s ->> '$.worktree')::BOOLEAN, false)) AS worktree,
-    bool_and(coalesce((s ->> '$.diagnostic')::BOOLEAN, false)) AS diagnostic,
-    count(*) AS entries
-FROM (SELECT campaign, unnest(from_json(plan -> '$.scenarios', '["JSON"]')) AS s FROM campaigns)
-GROUP BY ALL;
+WITH entries AS (
+    SELECT
+        campaign,
+        s ->> '$.scenario' AS scenario,
+        (s ->> '$.scenario_version')::INTEGER AS scenario_version,
+        min((s ->> '$.oracle_version')::INTEGER) AS oracle_version,
+        min((s ->> '$.fixture_version')::INTEGER) AS fixture_version,
+        min(s ->> '$.contract_sha256') AS contract_sha256,
+        min(coalesce(s ->> '$.evidence', 'committed_payload')) AS evidence,
+        bool_or(coalesce((s ->> '$.tests')::BOOLEAN, false)) AS tests,
+        bool_or(coalesce((s ->> '$.worktree')::BOOLEAN, false)) AS worktree,
+        bool_and(coalesce((s ->> '$.diagnostic')::BOOLEAN, false)) AS diagnostic,
+        count(*) AS entries
+    FROM (SELECT campaign, unnest(from_json(plan -> '$.scenarios', '["JSON"]')) AS s FROM campaigns)
+    GROUP BY ALL
+)
+SELECT *, row_number() OVER (PARTITION BY campaign ORDER BY scenario, scenario_version) - 1 AS n
+FROM entries;
 
 -- campaign_conditions: the conditions of a plan. Grain: campaign x condition_key.
--- Columns: campaign, condition_key (SHA-256 of the condition's canonical JSON), condition (JSON), entries (1 in a sound plan).
+-- Columns: campaign, condition_key (SHA-256 of the condition's canonical JSON), condition (JSON), entries (1 in a sound plan),
+-- n (number of the condition, from 0, by key).
 CREATE OR REPLACE VIEW campaign_conditions AS
-SELECT campaign, sha256(c) AS condition_key, any_value(c) AS condition, count(*) AS entries
-FROM (SELECT campaign, unnest(from_json(plan -> '$.conditions', '["JSON"]')) AS c FROM campaigns)
-GROUP BY ALL;
+SELECT *, row_number() OVER (PARTITION BY campaign ORDER BY condition_key) - 1 AS n
+FROM (
+    SELECT campaign, sha256(c) AS condition_key, any_value(c) AS condition, count(*) AS entries
+    FROM (SELECT campaign, unnest(from_json(plan -> '$.conditions', '["JSON"]')) AS c FROM campaigns)
+    GROUP BY ALL
+);
 
 -- campaign_claims: the claimed effects of a plan. Grain: campaign x claim.
 -- Columns: campaign, claim (number, from 0), metric, operation, subject, baseline, direction, size_permille, scenario.
@@ -122,3 +134,14 @@ FROM (
 CREATE OR REPLACE VIEW campaign_criteria AS
 SELECT DISTINCT campaign, c ->> '$.criterion' AS criterion, c ->> '$.text_sha256' AS text_sha256
 FROM (SELECT campaign, unnest(from_json(plan -> '$.criteria', '["JSON"]')) AS c FROM campaigns);
+
+-- plan_shapes: the sizes from which slots are numbered. Grain: campaign with a plan that is evaluated.
+-- Columns: campaign, subjects, conditions, trials_per_cell. The slot of (scenario, condition, repetition, subject) is
+-- ((scenario * conditions + condition) * trials_per_cell + repetition) * subjects + subject, with the numbers `n` of
+-- campaign_scenarios, campaign_conditions and campaign_subjects; its block is slot // subjects.
+CREATE OR REPLACE VIEW plan_shapes AS
+SELECT c.campaign, s.subjects, k.conditions, c.trials_per_cell
+FROM campaigns AS c
+JOIN (SELECT campaign, count(*) AS subjects FROM campaign_subjects GROUP BY campaign) AS s USING (campaign)
+JOIN (SELECT campaign, count(*) AS conditions FROM campaign_conditions GROUP BY campaign) AS k USING (campaign)
+WHERE c.slots <= 20000000;

@@ -3,7 +3,7 @@
 CREATE OR REPLACE VIEW trials AS
 SELECT
     campaign, trial, event_id, lane, scenario, scenario_version, subject, condition_key, repetition, status,
-    started_at_ns, source, recorded_at_ns,
+    started_at_ns,
     unnest(json_transform(payload, '{
         "operation": "VARCHAR", "status_code": "VARCHAR", "exit_code": "BIGINT", "reached_head": "BOOLEAN",
         "ended_at_ns": "BIGINT", "process_key": "VARCHAR", "fixture_version": "INTEGER",

@@ -3,23 +3,18 @@
 -- the condition without its environment: equal where two conditions differ in the environment alone).
 -- Serves rules 3 and 4.
 CREATE OR REPLACE VIEW conditions AS
-WITH met AS (
-    SELECT campaign, condition_key, min({'origin': origin, 'seq': seq}) AS first
-    FROM ledger_events
-    WHERE kind = 'trial_recorded'
-    GROUP BY campaign, condition_key
-),
-off_plan AS (
-    SELECT m.*
-    FROM met AS m
-    ANTI JOIN campaign_conditions AS p ON p.campaign = m.campaign AND p.condition_key = m.condition_key
+WITH off_plan AS (
+    SELECT t.campaign, t.condition_key, min(t.event_id) AS event_id
+    FROM trials AS t
+    ANTI JOIN campaign_conditions AS p ON p.campaign = t.campaign AND p.condition_key = t.condition_key
+    GROUP BY t.campaign, t.condition_key
 ),
 everything AS (
     SELECT campaign, condition_key, true AS planned, condition FROM campaign_conditions
     UNION ALL
     SELECT o.campaign, o.condition_key, false, e.payload -> '$.condition'
     FROM off_plan AS o
-    JOIN ledger_events AS e ON e.origin = o.first.origin AND e.seq = o.first.seq
+    JOIN ledger_events AS e ON e.kind = 'trial_recorded' AND e.event_id = o.event_id
 )
 SELECT
     campaign,

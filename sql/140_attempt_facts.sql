@@ -59,17 +59,17 @@ troubles AS (
         bool_or(coalesce(o.owner = 'harness', false)) AS harness_trouble,
         min(r.reason) AS reader_reason,
         min(coalesce(o.owner, 'subject')) AS reader_owner
-    FROM reader_invocations AS r
+    FROM ledger_events AS r
     LEFT JOIN reasons AS o USING (reason)
-    WHERE r.outcome <> 'ok' AND r.trial IS NOT NULL
+    WHERE r.kind = 'reader_invoked' AND r.outcome <> 'ok' AND r.trial IS NOT NULL
     GROUP BY r.campaign, r.trial
 ),
 read_well AS (
     SELECT DISTINCT r.campaign, r.trial
-    FROM reader_invocations AS r
+    FROM ledger_events AS r
     SEMI JOIN (SELECT campaign, trial FROM attempts WHERE reached_head = false) AS a
         ON a.campaign = r.campaign AND a.trial = r.trial
-    WHERE r.outcome = 'ok'
+    WHERE r.kind = 'reader_invoked' AND r.outcome = 'ok'
 ),
 codes AS (
     SELECT c.status_code, bool_or(regexp_full_match(c.status_code, i.pattern)) AS infrastructure
@@ -151,7 +151,7 @@ SELECT
     campaign, trial, event_id, lane, scenario, scenario_version, subject, condition_key, repetition, status,
     status_code, exit_code, reached_head, started_at_ns, ended_at_ns, fixture_version, records, passes, fails,
     refused_verdicts, correctness_class, infrastructure, ran, harness_trouble, read_well, conflict, decision,
-    booked_as_failure, fact_outcome,
+    booked_as_failure, fact_outcome, subject_binary_sha256,
     CASE
         WHEN fact_outcome <> 'unmeasured' THEN NULL
         WHEN verdict_reason IS NOT NULL THEN verdict_reason

@@ -1,5 +1,5 @@
 -- trial_outcomes: what each attempt counts as. Grain: campaign x trial.
--- Columns: those of attempt_facts; slot_repetition (the planned trial that the attempt fills: its own repetition, that of
+-- Columns: those of attempt_facts; slot (number of the planned slot), slot_repetition (the planned trial that the attempt fills: its own repetition, that of
 -- the attempt it stands in for, or, in a cell where nobody numbered anything, the next one by start time), unplanned_because
 -- (which part of the cell the plan does not have; null: the slot is planned), role (final: speaks for its slot; replaced:
 -- rightly set aside for a later attempt; surplus: a later attempt at a slot that has its answer; unplanned), invalidated,
@@ -38,35 +38,22 @@ chain_ends AS (
 invalid AS (
     SELECT DISTINCT campaign, trial FROM invalidations
 ),
-placed AS (
-    SELECT
-        f.*,
-        c.root,
-        coalesce(c.step, 0) AS step,
-        coalesce(e.repetition, f.repetition) AS slot_repetition,
-        CASE
-            WHEN c.step IS NULL OR c.step = e.final_step THEN 'final'
-            WHEN c.step < e.final_step THEN 'replaced'
-            ELSE 'surplus'
-        END AS chain_role,
-        i.trial IS NOT NULL AS invalidated
-    FROM attempt_facts AS f
-    LEFT JOIN chains AS c ON c.campaign = f.campaign AND c.trial = f.trial
-    LEFT JOIN chain_ends AS e ON e.campaign = c.campaign AND e.root = c.root
-    LEFT JOIN invalid AS i ON i.campaign = f.campaign AND i.trial = f.trial
-),
+-- Cells in which nobody numbered anything, and the slots that their attempts get by start time.
 unnumbered_cells AS (
     SELECT campaign, scenario, scenario_version, condition_key, subject
-    FROM placed
+    FROM trials
     GROUP BY ALL
-    HAVING count(slot_repetition) = 0
+    HAVING count(repetition) = 0
 ),
 unnumbered_roots AS (
     SELECT
-        campaign, coalesce(root, trial) AS root, scenario, scenario_version, condition_key, subject,
-        min(started_at_ns) AS started_at_ns
-    FROM placed
-    SEMI JOIN unnumbered_cells USING (campaign, scenario, scenario_version, condition_key, subject)
+        f.campaign, coalesce(c.root, f.trial) AS root, f.scenario, f.scenario_version, f.condition_key, f.subject,
+        min(f.started_at_ns) AS started_at_ns
+    FROM attempt_facts AS f
+    SEMI JOIN unnumbered_cells AS u
+        ON u.campaign = f.campaign AND u.scenario = f.scenario AND u.scenario_version = f.scenario_version
+        AND u.condition_key = f.condition_key AND u.subject = f.subject
+    LEFT JOIN chains AS c ON c.campaign = f.campaign AND c.trial = f.trial
     GROUP BY ALL
 ),
 unnumbered AS (
@@ -96,34 +83,63 @@ numbered AS (
 scenario_names AS (
     SELECT DISTINCT campaign, scenario FROM campaign_scenarios
 ),
-located AS (
+placed AS NOT MATERIALIZED (
     SELECT
-        p.* EXCLUDE (slot_repetition, root),
-        coalesce(p.slot_repetition, n.repetition) AS slot_repetition,
+        f.*,
+        coalesce(c.step, 0) AS step,
+        coalesce(e.repetition, n.repetition, f.repetition) AS slot_repetition,
         CASE
-            WHEN c.trials_per_cell IS NULL THEN 'campaign'
-            WHEN sn.scenario IS NULL THEN 'scenario'
+            WHEN c.step IS NULL OR c.step = e.final_step THEN 'final'
+            WHEN c.step < e.final_step THEN 'replaced'
+            ELSE 'surplus'
+        END AS chain_role,
+        i.trial IS NOT NULL AS invalidated,
+        s.n AS scenario_n,
+        k.n AS condition_n,
+        u.n AS subject_n,
+        p.subjects,
+        p.conditions,
+        p.trials_per_cell,
+        coalesce(s.diagnostic, false) AS diagnostic,
+        CASE
+            WHEN p.trials_per_cell IS NULL THEN 'campaign'
+            WHEN s.scenario IS NULL AND sn.scenario IS NULL THEN 'scenario'
             WHEN s.scenario IS NULL THEN 'scenario_version'
             WHEN u.subject IS NULL THEN 'subject'
             WHEN k.condition_key IS NULL THEN 'condition'
-            WHEN NOT coalesce(coalesce(p.slot_repetition, n.repetition) < c.trials_per_cell, false) THEN 'repetition'
-        END AS unplanned_because,
-        coalesce(s.diagnostic, false) AS diagnostic
-    FROM placed AS p
-    LEFT JOIN numbered AS n ON n.campaign = p.campaign AND n.root = coalesce(p.root, p.trial)
-    LEFT JOIN campaigns AS c ON c.campaign = p.campaign
-    LEFT JOIN scenario_names AS sn ON sn.campaign = p.campaign AND sn.scenario = p.scenario
+        END AS cell_off_plan
+    FROM attempt_facts AS f
+    LEFT JOIN chains AS c ON c.campaign = f.campaign AND c.trial = f.trial
+    LEFT JOIN chain_ends AS e ON e.campaign = c.campaign AND e.root = c.root
+    LEFT JOIN numbered AS n ON n.campaign = f.campaign AND n.root = coalesce(c.root, f.trial)
+    LEFT JOIN invalid AS i ON i.campaign = f.campaign AND i.trial = f.trial
+    LEFT JOIN plan_shapes AS p ON p.campaign = f.campaign
+    LEFT JOIN scenario_names AS sn ON sn.campaign = f.campaign AND sn.scenario = f.scenario
     LEFT JOIN campaign_scenarios AS s
-        ON s.campaign = p.campaign AND s.scenario = p.scenario AND s.scenario_version = p.scenario_version
-    LEFT JOIN campaign_subjects AS u ON u.campaign = p.campaign AND u.subject = p.subject
-    LEFT JOIN campaign_conditions AS k ON k.campaign = p.campaign AND k.condition_key = p.condition_key
+        ON s.campaign = f.campaign AND s.scenario = f.scenario AND s.scenario_version = f.scenario_version
+    LEFT JOIN campaign_subjects AS u ON u.campaign = f.campaign AND u.subject = f.subject
+    LEFT JOIN campaign_conditions AS k ON k.campaign = f.campaign AND k.condition_key = f.condition_key
+),
+located AS NOT MATERIALIZED (
+    SELECT
+        * EXCLUDE (scenario_n, condition_n, subject_n, subjects, conditions, trials_per_cell, cell_off_plan),
+        CASE
+            WHEN cell_off_plan IS NOT NULL THEN cell_off_plan
+            WHEN NOT coalesce(slot_repetition < trials_per_cell, false) THEN 'repetition'
+        END AS unplanned_because,
+        CASE
+            WHEN cell_off_plan IS NULL AND coalesce(slot_repetition < trials_per_cell, false)
+                THEN ((scenario_n * conditions + condition_n) * trials_per_cell + slot_repetition) * subjects + subject_n
+        END AS slot
+    FROM placed
 ),
 contested AS (
-    SELECT campaign, scenario, scenario_version, condition_key, subject, slot_repetition,
-        arg_min(trial, (coalesce(started_at_ns, 0), trial)) AS first_trial
+    SELECT campaign, slot, arg_min(trial, (coalesce(started_at_ns, 0), trial)) AS first_trial
     FROM located
-    WHERE chain_role = 'final' AND unplanned_because IS NULL
-    GROUP BY ALL
+    WHERE chain_role = 'final' AND slot IN (
+        SELECT slot FROM located WHERE chain_role = 'final' AND slot IS NOT NULL GROUP BY slot HAVING count(*) > 1
+    )
+    GROUP BY campaign, slot
     HAVING count(*) > 1
 )
 SELECT
@@ -141,9 +157,7 @@ SELECT
     NOT l.invalidated AND l.chain_role <> 'replaced'
     AND l.fact_outcome IN ('passed', 'failed_committed', 'failed_before_head') AS measured
 FROM located AS l
-LEFT JOIN contested AS x
-    ON x.campaign = l.campaign AND x.scenario = l.scenario AND x.scenario_version = l.scenario_version
-    AND x.condition_key = l.condition_key AND x.subject = l.subject AND x.slot_repetition = l.slot_repetition;
+LEFT JOIN contested AS x ON x.campaign = l.campaign AND x.slot = l.slot;
 
 -- slot_outcomes: what each planned trial came to. Grain: one row per planned slot.
 -- Columns: those of planned_slots; trial and event_id of the attempt that speaks for the slot, outcome (missing where no
@@ -161,6 +175,4 @@ SELECT
     t.unmeasured_reason,
     t.unmeasured_owner
 FROM planned_slots AS p
-LEFT JOIN (SELECT * FROM trial_outcomes WHERE role = 'final') AS t
-    ON t.campaign = p.campaign AND t.scenario = p.scenario AND t.scenario_version = p.scenario_version
-    AND t.condition_key = p.condition_key AND t.subject = p.subject AND t.slot_repetition = p.repetition;
+LEFT JOIN (SELECT * FROM trial_outcomes WHERE role = 'final') AS t ON t.campaign = p.campaign AND t.slot = p.slot;

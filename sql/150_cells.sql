@@ -133,7 +133,7 @@ GROUP BY ALL;
 CREATE OR REPLACE VIEW paired_outcomes AS
 WITH sides AS (
     SELECT
-        campaign, scenario, scenario_version, diagnostic, condition_key, repetition, subject, measured, outcome,
+        campaign, block, scenario, scenario_version, diagnostic, condition_key, subject, measured, outcome,
         correctness_class
     FROM slot_outcomes
 )
@@ -158,8 +158,7 @@ SELECT
     list_sort(list(DISTINCT b.correctness_class) FILTER (b.outcome = 'passed')) AS classes_b
 FROM sides AS a
 JOIN sides AS b
-    ON a.campaign = b.campaign AND a.scenario = b.scenario AND a.scenario_version = b.scenario_version
-    AND a.condition_key = b.condition_key AND a.repetition = b.repetition AND a.subject < b.subject
+    ON a.campaign = b.campaign AND a.block = b.block AND a.subject < b.subject
 LEFT JOIN campaign_subjects AS ua ON ua.campaign = a.campaign AND ua.subject = a.subject
 LEFT JOIN campaign_subjects AS ub ON ub.campaign = b.campaign AND ub.subject = b.subject
 GROUP BY ALL;

@@ -4,7 +4,7 @@
 -- Serves rules 1 to 5.
 CREATE OR REPLACE VIEW campaign_lanes AS
 WITH met AS (
-    SELECT campaign, list_sort(list(DISTINCT lane)) AS lanes_met, count(*) AS attempts FROM attempts GROUP BY campaign
+    SELECT campaign, list_sort(list(DISTINCT lane)) AS lanes_met, count(*) AS attempts FROM trial_outcomes GROUP BY campaign
 ),
 subjects AS (
     SELECT campaign, count(*) FILTER (null_of IS NULL) AS real_subjects FROM campaign_subjects GROUP BY campaign
@@ -46,7 +46,7 @@ WHERE l.attempts = 0;
 -- Serves rules 5, 10 and 12.
 CREATE OR REPLACE VIEW early_words AS
 WITH starts AS (
-    SELECT campaign, min(started_at_ns) AS first_started_at_ns FROM attempts GROUP BY campaign
+    SELECT campaign, min(started_at_ns) AS first_started_at_ns FROM trial_outcomes GROUP BY campaign
 ),
 first_trials AS (
     SELECT campaign, origin, min(seq) AS seq FROM events WHERE kind = 'trial_recorded' GROUP BY campaign, origin

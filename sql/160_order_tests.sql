@@ -14,16 +14,13 @@ FROM campaigns AS c
 LEFT JOIN early_words AS w ON w.event_id = c.declared_event_id;
 
 -- order_starts: the observed order. Grain: one row per first attempt at a planned slot that has a start time (what stands in
--- for another attempt is run later by its nature). Columns: the slot, its planned positions, trial, event_id, started_at_ns.
--- Serves rule 5.
+-- for another attempt is run later by its nature). Columns: campaign, slot, block, in_block, position (as planned_slots),
+-- subject_n, started_at_ns. Serves rule 5.
 CREATE OR REPLACE VIEW order_starts AS
-SELECT
-    t.campaign, t.scenario, t.scenario_version, t.condition_key, t.slot_repetition AS repetition, t.subject,
-    p.diagnostic, p.block_position, p.in_block, p.position, t.trial, t.event_id, t.started_at_ns
+SELECT t.campaign, p.slot, p.block, p.in_block, p.position, u.n AS subject_n, t.started_at_ns
 FROM trial_outcomes AS t
-JOIN planned_slots AS p
-    ON p.campaign = t.campaign AND p.scenario = t.scenario AND p.scenario_version = t.scenario_version
-    AND p.condition_key = t.condition_key AND p.subject = t.subject AND p.repetition = t.slot_repetition
+JOIN planned_slots AS p ON p.campaign = t.campaign AND p.slot = t.slot
+JOIN campaign_subjects AS u ON u.campaign = p.campaign AND u.subject = p.subject
 WHERE t.step = 0 AND t.role IN ('final', 'replaced') AND t.started_at_ns IS NOT NULL;
 
 -- order_tests: the exact tests of an order that nobody declared. Grain: campaign x sequence x pair of subjects x test.
@@ -44,19 +41,18 @@ WITH starts AS (
 ),
 coins AS (
     SELECT
-        a.campaign, a.scenario, a.scenario_version, a.condition_key, a.subject AS subject_a, b.subject AS subject_b,
-        least(a.started_at_ns, b.started_at_ns) AS at_ns, a.repetition,
+        a.campaign, a.block // p.trials_per_cell AS comparison, a.subject_n AS a_n, b.subject_n AS b_n,
+        least(a.started_at_ns, b.started_at_ns) AS at_ns, a.block,
         (a.started_at_ns < b.started_at_ns)::INTEGER AS a_first
     FROM starts AS a
-    JOIN starts AS b
-        ON a.campaign = b.campaign AND a.scenario = b.scenario AND a.scenario_version = b.scenario_version
-        AND a.condition_key = b.condition_key AND a.repetition = b.repetition AND a.subject < b.subject
+    JOIN starts AS b ON a.campaign = b.campaign AND a.block = b.block AND a.subject_n < b.subject_n
+    JOIN plan_shapes AS p ON p.campaign = a.campaign
     WHERE a.started_at_ns <> b.started_at_ns
 ),
 sequences AS (
     SELECT * FROM coins
     UNION ALL
-    SELECT * REPLACE (NULL AS scenario, NULL AS scenario_version, NULL AS condition_key) FROM coins
+    SELECT * REPLACE (NULL AS comparison) FROM coins
 ),
 lags AS (
     SELECT
@@ -66,13 +62,13 @@ lags AS (
         lag(a_first, 7) OVER w AS l7, lag(a_first, 8) OVER w AS l8
     FROM sequences
     WINDOW w AS (
-        PARTITION BY campaign, scenario, scenario_version, condition_key, subject_a, subject_b
-        ORDER BY at_ns, repetition
+        PARTITION BY campaign, comparison, a_n, b_n
+        ORDER BY at_ns, block
     )
 ),
 counts AS (
     SELECT
-        campaign, scenario, scenario_version, condition_key, subject_a, subject_b,
+        campaign, comparison, a_n, b_n,
         [
             {'test': 'first', 'n': count(*), 'hits': greatest(sum(a_first), count(*) - sum(a_first))},
             {'test': 'lag_1', 'n': count(l1), 'hits': count(*) FILTER (a_first = l1)},
@@ -85,7 +81,7 @@ counts AS (
             {'test': 'lag_8', 'n': count(l8), 'hits': count(*) FILTER (a_first = l8)}
         ] AS cs
     FROM lags
-    GROUP BY campaign, scenario, scenario_version, condition_key, subject_a, subject_b
+    GROUP BY campaign, comparison, a_n, b_n
 ),
 tests AS (
     SELECT
@@ -109,7 +105,13 @@ sized AS (
     JOIN tails AS q USING (n, hits)
 )
 SELECT
-    campaign, scenario, scenario_version, condition_key, subject_a, subject_b, test, n, hits, p, tests,
-    least(1.0, p * tests) AS p_corrected,
-    least(1.0, sides * exp(-n * ln(2.0)) * tests) AS least_p
-FROM sized;
+    z.campaign, s.scenario, s.scenario_version, k.condition_key, a.subject AS subject_a, b.subject AS subject_b,
+    z.test, z.n, z.hits, z.p, z.tests,
+    least(1.0, z.p * z.tests) AS p_corrected,
+    least(1.0, z.sides * exp(-z.n * ln(2.0)) * z.tests) AS least_p
+FROM sized AS z
+JOIN plan_shapes AS h ON h.campaign = z.campaign
+JOIN campaign_subjects AS a ON a.campaign = z.campaign AND a.n = z.a_n
+JOIN campaign_subjects AS b ON b.campaign = z.campaign AND b.n = z.b_n
+LEFT JOIN campaign_scenarios AS s ON s.campaign = z.campaign AND s.n = z.comparison // h.conditions
+LEFT JOIN campaign_conditions AS k ON k.campaign = z.campaign AND k.n = z.comparison % h.conditions;

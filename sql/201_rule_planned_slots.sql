@@ -48,7 +48,7 @@ UNION ALL BY NAME
 SELECT f.campaign, 'other_lane' AS what, true AS binding,
     concat(count(*), ' trial(s) ran on lane ', f.lane, ', the plan says ', c.lane) AS detail,
     list(f.event_id ORDER BY f.event_id) AS event_ids
-FROM attempt_facts AS f
+FROM trial_outcomes AS f
 JOIN campaigns AS c USING (campaign)
 WHERE f.lane IS DISTINCT FROM c.lane AND c.declarations > 0
 GROUP BY f.campaign, f.lane, c.lane
@@ -95,9 +95,7 @@ SELECT t.campaign, 'slot_twice' AS what, NOT t.diagnostic AS binding, t.scenario
         AS detail,
     [s.event_id, t.event_id] AS event_ids
 FROM trial_outcomes AS t
-JOIN slot_outcomes AS s
-    ON s.campaign = t.campaign AND s.scenario = t.scenario AND s.scenario_version = t.scenario_version
-    AND s.condition_key = t.condition_key AND s.subject = t.subject AND s.repetition = t.slot_repetition
+JOIN slot_outcomes AS s ON s.campaign = t.campaign AND s.slot = t.slot
 WHERE t.role = 'surplus' AND t.step = 0
 UNION ALL BY NAME
 SELECT r.campaign, 'measured_attempt_replaced' AS what, NOT coalesce(f.diagnostic, false) AS binding, f.scenario,
@@ -112,20 +110,20 @@ UNION ALL BY NAME
 SELECT r.campaign, 'replaced_trial_unknown' AS what, true AS binding, r.trial,
     'it was replaced and never recorded: every attempt must be shown' AS detail, [r.event_id] AS event_ids
 FROM replacements AS r
-ANTI JOIN attempts AS a ON a.campaign = r.campaign AND a.trial = r.trial
+ANTI JOIN trials AS a ON a.campaign = r.campaign AND a.trial = r.trial
 UNION ALL BY NAME
 SELECT r.campaign, 'replacement_unknown' AS what, true AS binding, r.replacement AS trial,
     concat('it is to stand in for ', r.trial, ' and was never recorded') AS detail, [r.event_id] AS event_ids
 FROM replacements AS r
-ANTI JOIN attempts AS a ON a.campaign = r.campaign AND a.trial = r.replacement
+ANTI JOIN trials AS a ON a.campaign = r.campaign AND a.trial = r.replacement
 UNION ALL BY NAME
 SELECT r.campaign, 'replacement_elsewhere' AS what, true AS binding, b.scenario, b.scenario_version, b.condition_key,
     b.subject, b.trial,
     concat('it stands in for ', a.trial, ' of another cell or repetition') AS detail,
     [a.event_id, b.event_id, r.event_id] AS event_ids
 FROM replacements AS r
-JOIN attempts AS a ON a.campaign = r.campaign AND a.trial = r.trial
-JOIN attempts AS b ON b.campaign = r.campaign AND b.trial = r.replacement
+JOIN trial_outcomes AS a ON a.campaign = r.campaign AND a.trial = r.trial
+JOIN trial_outcomes AS b ON b.campaign = r.campaign AND b.trial = r.replacement
 WHERE a.scenario <> b.scenario OR a.scenario_version <> b.scenario_version OR a.condition_key <> b.condition_key
     OR a.subject <> b.subject OR a.repetition <> b.repetition
 UNION ALL BY NAME
@@ -134,8 +132,8 @@ SELECT r.campaign, 'replacement_earlier' AS what, true AS binding, b.scenario, b
     concat('it started before ', a.trial, ', which it stands in for, had started') AS detail,
     [a.event_id, b.event_id, r.event_id] AS event_ids
 FROM replacements AS r
-JOIN attempts AS a ON a.campaign = r.campaign AND a.trial = r.trial
-JOIN attempts AS b ON b.campaign = r.campaign AND b.trial = r.replacement
+JOIN trial_outcomes AS a ON a.campaign = r.campaign AND a.trial = r.trial
+JOIN trial_outcomes AS b ON b.campaign = r.campaign AND b.trial = r.replacement
 WHERE b.started_at_ns <= a.started_at_ns
 UNION ALL BY NAME
 SELECT campaign, 'replaced_twice' AS what, true AS binding, trial,
@@ -160,15 +158,12 @@ UNION ALL BY NAME
 SELECT i.campaign, 'invalidated_trial_unknown' AS what, true AS binding, i.trial,
     'it was invalidated and never recorded: every attempt must be shown' AS detail, [i.event_id] AS event_ids
 FROM invalidations AS i
-ANTI JOIN attempts AS a ON a.campaign = i.campaign AND a.trial = i.trial
+ANTI JOIN trials AS a ON a.campaign = i.campaign AND a.trial = i.trial
 UNION ALL BY NAME
 SELECT e.campaign, 'evidence_without_trial' AS what, true AS binding, e.trial,
     'it was read or judged and never recorded as a trial: every attempt must be shown' AS detail,
     list(e.event_id ORDER BY e.event_id) AS event_ids
-FROM (
-    SELECT campaign, trial, event_id FROM reader_invocations WHERE trial IS NOT NULL AND campaign IS NOT NULL
-    UNION ALL
-    SELECT campaign, trial, event_id FROM verdicts WHERE trial IS NOT NULL AND campaign IS NOT NULL
-) AS e
-ANTI JOIN attempts AS a ON a.campaign = e.campaign AND a.trial = e.trial
+FROM ledger_events AS e
+ANTI JOIN trials AS t ON t.campaign = e.campaign AND t.trial = e.trial
+WHERE e.kind IN ('reader_invoked', 'oracle_judged') AND e.trial IS NOT NULL AND e.campaign IS NOT NULL
 GROUP BY e.campaign, e.trial;

@@ -3,7 +3,23 @@
 -- A trial's records are copies of another's when they were made from the same harness row, or keep the same record of the
 -- run together with the same start, the same metrics, or a model in it: no two runs of a model write the same transcript.
 CREATE OR REPLACE VIEW rule_02_sample_size AS
-WITH found AS (
+-- Occurring twice is looked for among numbers first (same_...): they are grouped faster, and almost all occur once.
+WITH same_trial AS (
+    SELECT hash(trial) AS h FROM trials GROUP BY hash(trial) HAVING count(*) > 1
+),
+same_row AS (
+    SELECT hash(row_sha256) AS h FROM trials GROUP BY hash(row_sha256) HAVING count(*) > 1
+),
+same_evidence AS (
+    SELECT hash(evidence_sha256) AS h FROM trials GROUP BY hash(evidence_sha256) HAVING count(*) > 1
+),
+same_times AS (
+    SELECT hash(started_at_ns, ended_at_ns) AS h FROM trials GROUP BY hash(started_at_ns, ended_at_ns) HAVING count(*) > 1
+),
+same_process AS (
+    SELECT hash(process_key) AS h FROM trials GROUP BY hash(process_key) HAVING count(*) > 1
+),
+found AS (
     SELECT campaign, what, detail, event_ids FROM empty_campaigns
     UNION ALL BY NAME
     SELECT campaign, 'identity_twice' AS what, trial,
@@ -12,6 +28,7 @@ WITH found AS (
             ': an identity names one execution') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
     FROM trials
+    WHERE hash(trial) IN (SELECT h FROM same_trial)
     GROUP BY campaign, trial, operation
     HAVING count(*) > 1
     UNION ALL BY NAME
@@ -19,7 +36,7 @@ WITH found AS (
         'the records of one trial name different cells or repetitions' AS detail,
         list(t.event_id ORDER BY t.event_id) AS event_ids
     FROM trials AS t
-    SEMI JOIN (SELECT campaign, trial FROM attempts WHERE records > 1) AS m USING (campaign, trial)
+    WHERE hash(t.trial) IN (SELECT h FROM same_trial)
     GROUP BY t.campaign, t.trial
     HAVING count(DISTINCT concat_ws(
         ' ', t.scenario, t.scenario_version, t.subject, t.condition_key, coalesce(t.repetition::VARCHAR, '-'), t.lane
@@ -28,14 +45,14 @@ WITH found AS (
     SELECT t.campaign, 'identity_used_elsewhere' AS what, t.trial,
         concat('campaign ', h.campaign, ' has a trial of this identity') AS detail,
         [t.event_id, h.event_id] AS event_ids
-    FROM attempts AS t
+    FROM trials AS t
     JOIN ledger_history AS h ON h.kind = 'trial_recorded' AND h.trial = t.trial AND h.campaign <> t.campaign
     UNION ALL BY NAME
     SELECT t.campaign, 'trial_of_another_campaign' AS what, t.scenario, t.scenario_version, t.condition_key, t.subject,
         t.trial,
         concat('campaign ', h.campaign, ' has trial ', h.trial, ' of the same subject, scenario and start') AS detail,
         [t.event_id, h.event_id] AS event_ids
-    FROM attempts AS t
+    FROM trials AS t
     JOIN ledger_history AS h
         ON h.kind = 'trial_recorded' AND h.started_at_ns = t.started_at_ns AND h.scenario = t.scenario
         AND h.subject = t.subject AND h.campaign <> t.campaign AND h.trial <> t.trial
@@ -44,7 +61,7 @@ WITH found AS (
         concat(count(DISTINCT trial), ' trials were made from one harness row') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
     FROM trials
-    WHERE row_sha256 IS NOT NULL
+    WHERE row_sha256 IS NOT NULL AND hash(row_sha256) IN (SELECT h FROM same_row)
     GROUP BY campaign, row_sha256
     HAVING count(DISTINCT trial) > 1
     UNION ALL BY NAME
@@ -52,7 +69,7 @@ WITH found AS (
         concat(count(DISTINCT trial), ' trials keep one and the same record of their run') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
     FROM trials
-    WHERE evidence_sha256 IS NOT NULL
+    WHERE evidence_sha256 IS NOT NULL AND hash(evidence_sha256) IN (SELECT h FROM same_evidence)
     GROUP BY campaign, evidence_sha256
     HAVING count(DISTINCT trial) > 1
         AND (
@@ -66,6 +83,7 @@ WITH found AS (
         list(event_id ORDER BY event_id) AS event_ids
     FROM trials
     WHERE started_at_ns IS NOT NULL AND ended_at_ns IS NOT NULL
+        AND hash(started_at_ns, ended_at_ns) IN (SELECT h FROM same_times)
     GROUP BY campaign, subject, scenario, started_at_ns, ended_at_ns
     HAVING count(DISTINCT trial) > 1
     UNION ALL BY NAME
@@ -73,7 +91,7 @@ WITH found AS (
         concat(count(DISTINCT trial), ' trials ran in one process: iterations are not trials') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
     FROM trials
-    WHERE process_key IS NOT NULL
+    WHERE process_key IS NOT NULL AND hash(process_key) IN (SELECT h FROM same_process)
     GROUP BY campaign, process_key
     HAVING count(DISTINCT trial) > 1
     UNION ALL BY NAME

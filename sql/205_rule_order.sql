@@ -5,22 +5,30 @@
 -- "by observation only". Attempts that stand in for others are run later by their nature and take no part.
 CREATE OR REPLACE VIEW rule_05_order AS
 WITH in_sequence AS (
-    SELECT s.*, b.extent,
-        CASE b.extent
-            WHEN 'campaign'
-                THEN lag(s.position) OVER (PARTITION BY s.campaign ORDER BY s.started_at_ns, s.position) > s.position
-            ELSE lag(s.in_block) OVER (
-                PARTITION BY s.campaign, s.scenario, s.scenario_version, s.condition_key, s.repetition
-                ORDER BY s.started_at_ns, s.in_block
-            ) > s.in_block
-        END AS out_of_order
+    -- With extent campaign every start is compared with the one before it, else only with one of its own block.
+    SELECT
+        s.campaign, s.slot, s.block, s.position, s.started_at_ns, b.extent,
+        lag(s.position) OVER (PARTITION BY s.campaign ORDER BY s.started_at_ns, s.position) AS position_before
     FROM order_starts AS s
     JOIN order_basis AS b USING (campaign)
-    WHERE b.extent IS NOT NULL
+    WHERE b.extent = 'campaign'
+    UNION ALL
+    SELECT
+        s.campaign, s.slot, s.block, s.position, s.started_at_ns, b.extent,
+        lag(s.position) OVER (PARTITION BY s.campaign, s.block ORDER BY s.started_at_ns, s.position)
+    FROM order_starts AS s
+    JOIN order_basis AS b USING (campaign)
+    WHERE b.extent = 'block'
+),
+out_of_order AS (
+    SELECT q.campaign, q.started_at_ns, p.scenario, p.scenario_version, p.condition_key, p.repetition, p.trial, p.event_id
+    FROM in_sequence AS q
+    JOIN slot_outcomes AS p ON p.campaign = q.campaign AND p.slot = q.slot
+    WHERE q.position_before > q.position
 ),
 same_start AS (
     SELECT campaign, started_at_ns
-    FROM attempts
+    FROM trial_outcomes
     WHERE started_at_ns IS NOT NULL
     GROUP BY campaign, started_at_ns
     HAVING count(*) > 1
@@ -31,13 +39,13 @@ found AS (
     SELECT campaign, 'start_missing' AS what, scenario, scenario_version, condition_key, subject,
         concat(count(*), ' trial(s) without a start time') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
-    FROM attempts
+    FROM trial_outcomes
     WHERE started_at_ns IS NULL AND status NOT IN ('unlaunched', 'harness_failure')
     GROUP BY campaign, scenario, scenario_version, condition_key, subject
     UNION ALL BY NAME
     SELECT campaign, 'ended_before_start' AS what, scenario, scenario_version, condition_key, subject, trial,
         'its end lies before its start' AS detail, [event_id] AS event_ids
-    FROM attempts
+    FROM trial_outcomes
     WHERE ended_at_ns < started_at_ns
     UNION ALL BY NAME
     SELECT a.campaign, 'start_equal' AS what, a.scenario, a.scenario_version, a.condition_key,
@@ -45,7 +53,7 @@ found AS (
         concat(count(*), ' trials of one comparison started at the same nanosecond: ',
             string_agg(DISTINCT a.subject, ', ')) AS detail,
         list(a.event_id ORDER BY a.event_id) AS event_ids
-    FROM attempts AS a
+    FROM trial_outcomes AS a
     JOIN same_start AS s USING (campaign, started_at_ns)
     GROUP BY a.campaign, a.started_at_ns, a.scenario, a.scenario_version, a.condition_key
     HAVING count(*) > 1
@@ -54,8 +62,7 @@ found AS (
         concat(count(*), ' trial(s) started before one that the declared order puts ahead of them; the first is trial ',
             arg_min(trial, started_at_ns), ' at repetition ', arg_min(repetition, started_at_ns)) AS detail,
         list(event_id ORDER BY started_at_ns) AS event_ids
-    FROM in_sequence
-    WHERE out_of_order
+    FROM out_of_order
     GROUP BY campaign, scenario, scenario_version, condition_key
     UNION ALL BY NAME
     SELECT t.campaign, 'order_not_random' AS what, t.scenario, t.scenario_version, t.condition_key,

@@ -62,11 +62,8 @@ WITH found AS (
     SELECT campaign, 'reader_changes' AS what,
         concat(vcs, ' was read by different readers, codes or backends: ', min(identity), ' and ', max(identity)) AS detail,
         [arg_min(reader_event_id, identity), arg_max(reader_event_id, identity)] AS event_ids
-    FROM (
-        SELECT *, concat_ws(' ', reader, reader_version, backend, code_sha256) AS identity
-        FROM correctness_classes
-        WHERE reader IS NOT NULL
-    )
+    FROM (SELECT campaign, vcs, reader_event_id, reader_identity AS identity FROM correctness_classes)
+    WHERE vcs IS NOT NULL
     GROUP BY campaign, vcs
     HAVING min(identity) <> max(identity)
     UNION ALL BY NAME
@@ -74,11 +71,9 @@ WITH found AS (
         concat(vcs, ' was read with different instruments or codecs: ', min(identity), ' and ', max(identity)) AS detail,
         [arg_min(reader_event_id, identity), arg_max(reader_event_id, identity)] AS event_ids
     FROM (
-        SELECT *,
-            concat_ws(' ', coalesce(instrument_sha256[:12], 'unknown'), coalesce(codec_sha256[:12], 'none')) AS identity
-        FROM correctness_classes
-        WHERE reader IS NOT NULL
+        SELECT campaign, vcs, condition_key, reader_event_id, instrument_identity AS identity FROM correctness_classes
     )
+    WHERE vcs IS NOT NULL
     GROUP BY campaign, vcs, condition_key
     HAVING min(identity) <> max(identity)
     UNION ALL BY NAME
@@ -86,7 +81,7 @@ WITH found AS (
         concat('read with different scopes: ', min(scope)[:12], ' and ', max(scope)[:12]) AS detail,
         [arg_min(reader_event_id, scope), arg_max(reader_event_id, scope)] AS event_ids
     FROM (
-        SELECT *, coalesce(scope_sha256, 'whole tree') AS scope FROM correctness_classes WHERE reader IS NOT NULL
+        SELECT *, coalesce(scope_sha256, 'whole tree') AS scope FROM correctness_classes WHERE vcs IS NOT NULL
     )
     GROUP BY campaign, scenario, scenario_version
     HAVING min(scope) <> max(scope)

@@ -3,15 +3,14 @@
 -- absent and a wrong one: negative controls, recorded before the first pass.
 CREATE OR REPLACE VIEW rule_09_exact_output AS
 WITH passes AS (
-    SELECT c.*, s.evidence, s.tests AS tests_asked, s.worktree AS worktree_asked, v.recorded_at_ns
+    SELECT c.*, s.evidence, s.tests AS tests_asked, s.worktree AS worktree_asked
     FROM correctness_classes AS c
     JOIN campaign_scenarios AS s USING (campaign, scenario, scenario_version)
-    JOIN verdicts AS v ON v.campaign = c.campaign AND v.event_id = c.event_id
     WHERE c.verdict = 'pass' AND c.refused IS NULL
 ),
 weak AS (
     SELECT
-        *,
+        campaign, scenario, scenario_version, condition_key, subject, event_id,
         unnest(list_filter([
             CASE WHEN evidence = 'committed_tree' AND depth IS DISTINCT FROM 'committed_tree' THEN 'exact_tree' END,
             CASE
@@ -23,6 +22,8 @@ weak AS (
             CASE WHEN worktree_asked AND worktree IS DISTINCT FROM 'pass' THEN 'worktree' END
         ], lambda x: x IS NOT NULL)) AS lacking
     FROM passes
+    WHERE evidence NOT IN ('committed_tree', 'committed_payload') OR depth IS DISTINCT FROM evidence
+        OR (tests_asked AND tests IS DISTINCT FROM 'pass') OR (worktree_asked AND worktree IS DISTINCT FROM 'pass')
 ),
 first_passes AS (
     SELECT campaign, scenario, scenario_version, oracle_version, contract_sha256, min(recorded_at_ns) AS at_ns,

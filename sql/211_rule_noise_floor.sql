@@ -78,13 +78,13 @@ found AS (
     LEFT JOIN (
         SELECT campaign, subject, condition_key, min(subject_binary_sha256) AS first_binary,
             max(subject_binary_sha256) AS last_binary
-        FROM attempts
+        FROM trial_outcomes
         GROUP BY ALL
     ) AS x ON x.campaign = n.campaign AND x.subject = n.subject
     LEFT JOIN (
         SELECT campaign, subject, condition_key, min(subject_binary_sha256) AS first_binary,
             max(subject_binary_sha256) AS last_binary
-        FROM attempts
+        FROM trial_outcomes
         GROUP BY ALL
     ) AS y ON y.campaign = n.campaign AND y.subject = n.null_of AND y.condition_key = x.condition_key
     WHERE n.null_of IS NOT NULL

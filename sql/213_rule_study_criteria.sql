@@ -2,7 +2,7 @@
 -- Grain and columns as rule_01_planned_slots. Without that a campaign stays diagnostic, whatever else holds.
 CREATE OR REPLACE VIEW rule_13_study_criteria AS
 WITH last_starts AS (
-    SELECT campaign, max(started_at_ns) AS at_ns FROM attempts GROUP BY campaign
+    SELECT campaign, max(started_at_ns) AS at_ns FROM trial_outcomes GROUP BY campaign
 ),
 standing AS (
     SELECT a.*, coalesce(a.recorded_at_ns <= l.at_ns, false) AS early
