@@ -157,6 +157,7 @@ def record(ctx: click.Context, reading: Reading, options: dict[str, Any]) -> str
         subject_sha256,
         options["qualified_by"],
         options["because"],
+        instrument_is_script=bool((report.get("instrument") or {}).get("is_script")),
     )
     event = reader_invoked(
         reading,

@@ -5,9 +5,9 @@ those of ``docs/reader-report.md``. It reads loose objects and packs with its ow
 beside this file), hashes every object, and needs the standard library only: it shares neither binary nor code
 with any git.
 
-REPO is a working directory with a ``.git`` directory, or a bare repository. Nothing is written, started,
-fetched or followed there: no link, no gitfile, no alternate object store, no replace reference, no graft, no
-configuration that runs a program.
+REPO is a working directory with a ``.git`` directory. Nothing is written, started, fetched or followed
+there: no link, no gitfile, no alternate object store, no replace reference, no graft, no configuration that
+runs a program.
 """
 # ruff: noqa: E402 - as a script, this file first makes its own directory importable as the package `reader`
 

@@ -117,16 +117,14 @@ MakeSource = Callable[[Repository, Budget, contextlib.ExitStack], ObjectSource]
 # --- Shape --------------------------------------------------------------------------------------------------
 
 
-def _open_git_directory(repo: int) -> tuple[int, str]:
-    """Descriptor of ``.git`` below an open working directory, and its name (`.` for a bare repository).
+def _open_git_directory(repo: int) -> int:
+    """Descriptor of ``.git`` below an open working directory.
 
-    A bare repository is one given as REPO itself: it has HEAD, objects and refs, and no ``.git``.
+    HEAD, objects and refs in REPO itself make no repository here, although git would take it for a bare one:
+    they can be planted as ordinary files of a worktree whose ``.git`` was removed.
     """
     status = look(repo, b".git")
     if status is None:
-        bare = [look(repo, name) for name in (b"HEAD", b"objects", b"refs")]
-        if all(found is not None for found in bare):
-            return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=repo), "."
         raise Stop("store_missing", "there is no .git; nothing was initialised here, or it was removed")
     if stat.S_ISLNK(status.st_mode):
         raise Stop("store_linked", ".git is a symbolic link; it must be a directory")
@@ -143,7 +141,7 @@ def _open_git_directory(repo: int) -> tuple[int, str]:
     descriptor = open_directory(repo, b".git")
     if descriptor is None:
         raise StoreChanged(".git disappeared")
-    return descriptor, ".git"
+    return descriptor
 
 
 def _census(objects: int, budget: Budget) -> dict[bytes, Fingerprint]:
@@ -501,8 +499,7 @@ def _open(repo: str, report: Report, budget: Budget, cleanup: contextlib.ExitSta
         return descriptor
 
     working = keep(os.open(repo, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-    opened, name = _open_git_directory(working)
-    directory = keep(opened)
+    directory = keep(_open_git_directory(working))
     if look(directory, b"commondir") is not None:
         raise Stop("store_redirected", ".git/commondir leads elsewhere; read the main working directory")
     check_shape(directory)
@@ -519,7 +516,7 @@ def _open(repo: str, report: Report, budget: Budget, cleanup: contextlib.ExitSta
     object_format = object_format_of(config)
     report.format = {"name": "git", "object_format": object_format.name, "ref_storage": "files"}
     _check_alternates(objects)
-    repository = Repository(os.path.join(repo, name), directory, objects, object_format, files)
+    repository = Repository(os.path.join(repo, ".git"), directory, objects, object_format, files)
     resolved = resolve_head(directory, object_format)
     repository.head = resolved.name
     repository.watched = _watch(directory, resolved.passed)
