@@ -2,8 +2,8 @@
 
 Whole processes, as people run them: checking, hashing, a durable commit, the checkpoint kept beside. The
 events are what a campaign leaves behind, a trial, a reader invocation and a verdict in turn; `short` ones
-have about the 500 bytes that a row without much evidence has. Processor time of all processes stands beside the
-wall time: on a busy machine that is the figure to compare.
+carry little evidence. Processor time of all processes stands beside the wall time: on a busy machine that is
+the figure to compare.
 """
 
 from __future__ import annotations

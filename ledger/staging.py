@@ -17,13 +17,8 @@ def staged_line(number: int, payload: bytes, source: str, ordinal: int) -> bytes
 
     The separator is U+0001, which JSON text escapes, and names do not have.
     """
-    return b"%d\x01%s\x01%s\x01%d\x01%s\n" % (
-        number,
-        leaf_hash(payload).hex().encode(),
-        source.encode(),
-        ordinal,
-        payload,
-    )
+    event_id = leaf_hash(payload).hex()
+    return f"{number}\x01{event_id}\x01{source}\x01{ordinal}\x01".encode() + payload + b"\n"
 
 
 class Staging:

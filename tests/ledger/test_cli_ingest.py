@@ -508,3 +508,18 @@ def test_the_progress_bar_is_for_terminals(desk: Desk) -> None:
     os.close(terminal)
     assert run.wait() == 0
     assert b"a.ndjson" in seen and b"\x1b[" in seen
+
+
+def test_the_python_in_the_docs_runs(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, desk: Desk
+) -> None:
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/ingest.md").read_text(encoding="utf-8")
+    spooling, appending = (part.partition("```")[0] for part in page.split("```python\n")[1:])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs/today").mkdir(parents=True)
+    exec(spooling, {})
+    assert desk.ingest("runs/today") == 0
+    assert desk.trials() == ["spring/0007"]
+    names: dict[str, Any] = {"events": []}
+    exec(appending, names)
+    assert names["result"].checkpoint.size == 1
