@@ -20,7 +20,6 @@ from ledger.store import FREE_SPACE_MARGIN, check_header, connect, open_ledger
 
 _HARDENED = {
     "enable_external_access": "false",
-    "lock_configuration": "true",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
@@ -42,6 +41,7 @@ def snapshot(path: str, *, lock_timeout_s: float = 30.0) -> Iterator[duckdb.Duck
                     _copy(path + suffix, copy + suffix)
         con = connect(copy, read_only=True, config=_HARDENED)
         try:
+            con.execute("SET lock_configuration = true")
             yield con
         finally:
             con.close()
