@@ -29,7 +29,7 @@ _VIEW = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS\n(.*?);\n", re.MULTILINE |
 SOURCE_FILE = "100_ledger_events.sql"
 
 #: Wide views that are read once, or nearly, on the way to a table: to keep them would cost more than it saves.
-ON_THE_WAY = frozenset({"reader_invocations", "verdicts", "attempts"})
+ON_THE_WAY = frozenset({"trials", "reader_invocations", "verdicts", "attempts"})
 
 WORKSPACE = "oakledger_workspace"
 
@@ -122,16 +122,15 @@ def workspace(con: duckdb.DuckDBPyConnection, campaign: str) -> Iterator[duckdb.
             cursor.close()
 
 
-def build(con: duckdb.DuckDBPyConnection, campaign: str, upto: str = "299") -> None:
+def build(con: duckdb.DuckDBPyConnection, campaign: str | None, upto: str = "299") -> None:
     """Make the shipped views over the relations `events`, `duplicates` and `checkpoints` of `con`.
 
-    Files named `upto` or later are left out.
+    They are about one campaign, or about all with `campaign` null. Files named `upto` or later are left out.
     """
     history = view("ledger_history").select
+    where = "" if campaign is None else f" WHERE campaign = {_literal(campaign)}"
     con.execute(f"CREATE VIEW ledger_history AS {history}")
-    con.execute(
-        f"CREATE VIEW ledger_events AS SELECT * FROM ({history}) WHERE campaign = {_literal(campaign)}"  # noqa: S608
-    )
+    con.execute(f"CREATE VIEW ledger_events AS SELECT * FROM ({history}){where}")  # noqa: S608
     for one in shipped():
         if one.file == SOURCE_FILE or one.file >= upto:
             continue

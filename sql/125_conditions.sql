@@ -5,7 +5,7 @@
 CREATE OR REPLACE VIEW conditions AS
 WITH off_plan AS (
     SELECT t.campaign, t.condition_key, min(t.event_id) AS event_id
-    FROM trials AS t
+    FROM trial_facts AS t
     ANTI JOIN campaign_conditions AS p ON p.campaign = t.campaign AND p.condition_key = t.condition_key
     GROUP BY t.campaign, t.condition_key
 ),

@@ -1,10 +1,11 @@
 -- correctness_classes: which evidence stands behind each verdict. Grain: one row per oracle_judged event on a trial.
 -- Columns: campaign, trial, event_id, recorded_at_ns, reader_event_id, scenario, scenario_version, condition_key, subject (of
--- the trial), verdict, reason and its owner, oracle_version, contract_sha256, depth, tests, worktree, answer; of the reader
--- invocation vcs, reader_identity (reader, version, backend, code), instrument_identity (instrument and codec), scope_sha256;
+-- the trial), verdict, reason and its owner, oracle_version, contract_key, depth, tests, worktree, answer; of the reader
+-- invocation vcs, reader_key (of reader, version, backend, code), instrument_key (of instrument and codec), scope_key;
 -- refused (why the verdict does not count; null: it counts), before_head (a failure for want of a readable HEAD),
 -- contradicted (a pass although the reader reports a path that must fail it), independence, relation (as recorded),
--- overclaimed, correctness_class.
+-- overclaimed, correctness_class. A _key is a number, equal where the facts behind it are: verdicts and
+-- reader_invocations have the texts.
 -- Class, design section 6: <independence>_<depth> with +tests and +worktree. It is derived from the reader's facts and from
 -- what the oracle checked; what a row claims is never read. independence follows docs/evidence-classes.md, and is the lesser
 -- of what the facts say and what was recorded (overclaimed: more was recorded than the facts say). It is `unqualified`, and
@@ -14,11 +15,15 @@
 CREATE OR REPLACE VIEW correctness_classes AS
 WITH readings AS (
     SELECT
-        campaign, event_id, trial, subject, outcome, reason, manifest_sha256, vcs, relation, instrument_sha256,
-        subject_binary_sha256, scope_sha256,
+        campaign, event_id, trial, subject, outcome, reason, vcs, relation,
+        CASE WHEN manifest_sha256 IS NOT NULL THEN hash(manifest_sha256) END AS manifest,
+        CASE WHEN instrument_sha256 IS NOT NULL THEN hash(instrument_sha256) END AS instrument,
+        CASE WHEN subject_binary_sha256 IS NOT NULL THEN hash(subject_binary_sha256) END AS binary_key,
+        scope_sha256 IS NOT NULL AS scoped,
+        hash(scope_sha256) AS scope_key,
         coalesce(outcome = 'ok' AND exit_status = 0 AND reason IS NULL, false) AS read_well,
-        concat_ws(' ', reader, reader_version, backend, code_sha256) AS reader_identity,
-        concat_ws(' ', coalesce(instrument_sha256, 'unknown'), coalesce(codec_sha256, 'none')) AS instrument_identity,
+        hash(reader, reader_version, backend, code_sha256) AS reader_key,
+        hash(instrument_sha256, codec_sha256) AS instrument_key,
         CASE
             WHEN backend = 'export' OR reader = 'oak_export_reader' THEN 'export'
             WHEN backend = 'pure' AND reader IN ('oak_sqlite_reader', 'git_object_reader') THEN 'own'
@@ -32,14 +37,14 @@ WITH readings AS (
     FROM reader_invocations
 ),
 runs AS (
-    SELECT campaign, trial, scenario, scenario_version, condition_key, subject, subject_binary_sha256 FROM attempts
+    SELECT campaign, trial, scenario, scenario_version, condition_key, subject, binary_key FROM attempts
 ),
 judgements AS (
     SELECT
         v.campaign, v.trial, v.event_id, v.recorded_at_ns, v.verdict, v.reason, v.tests, v.worktree, v.answer,
         coalesce(v.depth, CASE WHEN s.evidence = 'answer' AND v.answer = 'pass' THEN 'answer' END) AS depth,
-        v.oracle_version, v.contract_sha256, v.scenario AS judged_scenario, v.scenario_version AS judged_version,
-        v.subject AS judged_subject, v.manifest_sha256 AS judged_manifest, v.reader_event_id,
+        v.oracle_version, hash(v.contract_sha256) AS contract_key, v.scenario AS judged_scenario, v.scenario_version AS judged_version,
+        v.subject AS judged_subject, CASE WHEN v.manifest_sha256 IS NOT NULL THEN hash(v.manifest_sha256) END AS judged_manifest, v.reader_event_id,
         CASE
             WHEN s.scenario IS NULL THEN 'scenario_not_planned'
             WHEN v.oracle_version IS DISTINCT FROM s.oracle_version THEN 'oracle_version'
@@ -56,12 +61,11 @@ joined AS (
         j.*,
         a.scenario, a.scenario_version, a.condition_key, a.subject, a.trial AS known_trial,
         r.event_id IS NOT NULL AS reader_found, r.trial AS reader_trial, r.subject AS reader_subject,
-        r.outcome AS reader_outcome, r.reason AS reader_reason, r.manifest_sha256 AS reader_manifest, r.read_well, r.way,
-        r.vcs, r.reader_identity, r.instrument_identity, r.relation, r.scope_sha256, r.bad_paths, r.missing_paths,
+        r.outcome AS reader_outcome, r.reason AS reader_reason, r.manifest AS reader_manifest, r.read_well, r.way,
+        r.vcs, r.reader_key, r.instrument_key, r.relation, r.scoped, r.scope_key, r.bad_paths, r.missing_paths,
         CASE
-            WHEN r.instrument_sha256 IN (a.subject_binary_sha256, r.subject_binary_sha256) THEN true
-            WHEN r.instrument_sha256 IS NOT NULL
-                AND coalesce(a.subject_binary_sha256, r.subject_binary_sha256) IS NOT NULL THEN false
+            WHEN r.instrument IN (a.binary_key, r.binary_key) THEN true
+            WHEN r.instrument IS NOT NULL AND coalesce(a.binary_key, r.binary_key) IS NOT NULL THEN false
         END AS same_bytes
     FROM judgements AS j
     LEFT JOIN runs AS a ON a.campaign = j.campaign AND a.trial = j.trial
@@ -126,18 +130,18 @@ SELECT
     c.any_reason AS reason,
     coalesce(o.owner, CASE WHEN c.verdict = 'unmeasured' THEN 'subject' END) AS owner,
     c.oracle_version,
-    c.contract_sha256,
+    c.contract_key,
     c.depth,
     c.tests,
     c.worktree,
     c.answer,
     c.vcs,
-    c.reader_identity,
-    c.instrument_identity,
-    c.scope_sha256,
+    c.reader_key,
+    c.instrument_key,
+    c.scope_key,
     c.refused,
     c.verdict = 'fail' AND coalesce(c.reader_outcome = 'failed', false) AND coalesce(b.before_head, false) AS before_head,
-    c.verdict = 'pass' AND c.scope_sha256 IS NOT NULL AND coalesce(c.bad_paths > 0, false) AS contradicted,
+    c.verdict = 'pass' AND coalesce(c.scoped, false) AND coalesce(c.bad_paths > 0, false) AS contradicted,
     c.independence,
     c.relation,
     c.overclaimed,

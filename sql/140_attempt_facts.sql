@@ -151,7 +151,7 @@ SELECT
     campaign, trial, event_id, lane, scenario, scenario_version, subject, condition_key, repetition, status,
     status_code, exit_code, reached_head, started_at_ns, ended_at_ns, fixture_version, records, passes, fails,
     refused_verdicts, correctness_class, infrastructure, ran, harness_trouble, read_well, conflict, decision,
-    booked_as_failure, fact_outcome, subject_binary_sha256,
+    booked_as_failure, fact_outcome, binary_key,
     CASE
         WHEN fact_outcome <> 'unmeasured' THEN NULL
         WHEN verdict_reason IS NOT NULL THEN verdict_reason

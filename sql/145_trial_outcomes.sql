@@ -41,7 +41,7 @@ invalid AS (
 -- Cells in which nobody numbered anything, and the slots that their attempts get by start time.
 unnumbered_cells AS (
     SELECT campaign, scenario, scenario_version, condition_key, subject
-    FROM trials
+    FROM trial_facts
     GROUP BY ALL
     HAVING count(repetition) = 0
 ),

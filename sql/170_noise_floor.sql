@@ -37,7 +37,7 @@ SELECT
     (t.metrics ->> concat('$.', w.metric))::BIGINT AS value
 FROM slot_outcomes AS s
 JOIN wanted AS w ON w.campaign = s.campaign AND w.subject = s.subject
-LEFT JOIN trials AS t
+LEFT JOIN trial_facts AS t
     ON t.campaign = s.campaign AND t.trial = s.trial AND t.operation IS NOT DISTINCT FROM w.operation
 WHERE s.outcome = 'passed';
 

@@ -110,12 +110,12 @@ UNION ALL BY NAME
 SELECT r.campaign, 'replaced_trial_unknown' AS what, true AS binding, r.trial,
     'it was replaced and never recorded: every attempt must be shown' AS detail, [r.event_id] AS event_ids
 FROM replacements AS r
-ANTI JOIN trials AS a ON a.campaign = r.campaign AND a.trial = r.trial
+ANTI JOIN trial_facts AS a ON a.campaign = r.campaign AND a.trial = r.trial
 UNION ALL BY NAME
 SELECT r.campaign, 'replacement_unknown' AS what, true AS binding, r.replacement AS trial,
     concat('it is to stand in for ', r.trial, ' and was never recorded') AS detail, [r.event_id] AS event_ids
 FROM replacements AS r
-ANTI JOIN trials AS a ON a.campaign = r.campaign AND a.trial = r.replacement
+ANTI JOIN trial_facts AS a ON a.campaign = r.campaign AND a.trial = r.replacement
 UNION ALL BY NAME
 SELECT r.campaign, 'replacement_elsewhere' AS what, true AS binding, b.scenario, b.scenario_version, b.condition_key,
     b.subject, b.trial,
@@ -158,12 +158,12 @@ UNION ALL BY NAME
 SELECT i.campaign, 'invalidated_trial_unknown' AS what, true AS binding, i.trial,
     'it was invalidated and never recorded: every attempt must be shown' AS detail, [i.event_id] AS event_ids
 FROM invalidations AS i
-ANTI JOIN trials AS a ON a.campaign = i.campaign AND a.trial = i.trial
+ANTI JOIN trial_facts AS a ON a.campaign = i.campaign AND a.trial = i.trial
 UNION ALL BY NAME
 SELECT e.campaign, 'evidence_without_trial' AS what, true AS binding, e.trial,
     'it was read or judged and never recorded as a trial: every attempt must be shown' AS detail,
     list(e.event_id ORDER BY e.event_id) AS event_ids
 FROM ledger_events AS e
-ANTI JOIN trials AS t ON t.campaign = e.campaign AND t.trial = e.trial
+ANTI JOIN trial_facts AS t ON t.campaign = e.campaign AND t.trial = e.trial
 WHERE e.kind IN ('reader_invoked', 'oracle_judged') AND e.trial IS NOT NULL AND e.campaign IS NOT NULL
 GROUP BY e.campaign, e.trial;

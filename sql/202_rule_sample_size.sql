@@ -5,19 +5,19 @@
 CREATE OR REPLACE VIEW rule_02_sample_size AS
 -- Occurring twice is looked for among numbers first (same_...): they are grouped faster, and almost all occur once.
 WITH same_trial AS (
-    SELECT hash(trial) AS h FROM trials GROUP BY hash(trial) HAVING count(*) > 1
+    SELECT hash(trial) AS h FROM trial_facts GROUP BY hash(trial) HAVING count(*) > 1
 ),
 same_row AS (
-    SELECT hash(row_sha256) AS h FROM trials GROUP BY hash(row_sha256) HAVING count(*) > 1
+    SELECT row_key AS h FROM trial_facts GROUP BY row_key HAVING count(*) > 1
 ),
 same_evidence AS (
-    SELECT hash(evidence_sha256) AS h FROM trials GROUP BY hash(evidence_sha256) HAVING count(*) > 1
+    SELECT evidence AS h FROM trial_facts GROUP BY evidence HAVING count(*) > 1
 ),
 same_times AS (
-    SELECT hash(started_at_ns, ended_at_ns) AS h FROM trials GROUP BY hash(started_at_ns, ended_at_ns) HAVING count(*) > 1
+    SELECT hash(started_at_ns, ended_at_ns) AS h FROM trial_facts GROUP BY hash(started_at_ns, ended_at_ns) HAVING count(*) > 1
 ),
 same_process AS (
-    SELECT hash(process_key) AS h FROM trials GROUP BY hash(process_key) HAVING count(*) > 1
+    SELECT process AS h FROM trial_facts GROUP BY process HAVING count(*) > 1
 ),
 found AS (
     SELECT campaign, what, detail, event_ids FROM empty_campaigns
@@ -27,7 +27,7 @@ found AS (
             CASE WHEN operation IS NULL THEN '' ELSE concat(' and operation ', operation) END,
             ': an identity names one execution') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
-    FROM trials
+    FROM trial_facts
     WHERE hash(trial) IN (SELECT h FROM same_trial)
     GROUP BY campaign, trial, operation
     HAVING count(*) > 1
@@ -35,7 +35,7 @@ found AS (
     SELECT t.campaign, 'identity_in_two_cells' AS what, t.trial,
         'the records of one trial name different cells or repetitions' AS detail,
         list(t.event_id ORDER BY t.event_id) AS event_ids
-    FROM trials AS t
+    FROM trial_facts AS t
     WHERE hash(t.trial) IN (SELECT h FROM same_trial)
     GROUP BY t.campaign, t.trial
     HAVING count(DISTINCT concat_ws(
@@ -45,14 +45,14 @@ found AS (
     SELECT t.campaign, 'identity_used_elsewhere' AS what, t.trial,
         concat('campaign ', h.campaign, ' has a trial of this identity') AS detail,
         [t.event_id, h.event_id] AS event_ids
-    FROM trials AS t
+    FROM trial_facts AS t
     JOIN ledger_history AS h ON h.kind = 'trial_recorded' AND h.trial = t.trial AND h.campaign <> t.campaign
     UNION ALL BY NAME
     SELECT t.campaign, 'trial_of_another_campaign' AS what, t.scenario, t.scenario_version, t.condition_key, t.subject,
         t.trial,
         concat('campaign ', h.campaign, ' has trial ', h.trial, ' of the same subject, scenario and start') AS detail,
         [t.event_id, h.event_id] AS event_ids
-    FROM trials AS t
+    FROM trial_facts AS t
     JOIN ledger_history AS h
         ON h.kind = 'trial_recorded' AND h.started_at_ns = t.started_at_ns AND h.scenario = t.scenario
         AND h.subject = t.subject AND h.campaign <> t.campaign AND h.trial <> t.trial
@@ -60,17 +60,17 @@ found AS (
     SELECT campaign, 'copied_trial' AS what, array_to_string(list_sort(list(DISTINCT trial)), ', ') AS trial,
         concat(count(DISTINCT trial), ' trials were made from one harness row') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
-    FROM trials
-    WHERE row_sha256 IS NOT NULL AND hash(row_sha256) IN (SELECT h FROM same_row)
-    GROUP BY campaign, row_sha256
+    FROM trial_facts
+    WHERE row_key IS NOT NULL AND row_key IN (SELECT h FROM same_row)
+    GROUP BY campaign, row_key
     HAVING count(DISTINCT trial) > 1
     UNION ALL BY NAME
     SELECT campaign, 'copied_trial' AS what, array_to_string(list_sort(list(DISTINCT trial)), ', ') AS trial,
         concat(count(DISTINCT trial), ' trials keep one and the same record of their run') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
-    FROM trials
-    WHERE evidence_sha256 IS NOT NULL AND hash(evidence_sha256) IN (SELECT h FROM same_evidence)
-    GROUP BY campaign, evidence_sha256
+    FROM trial_facts
+    WHERE evidence IS NOT NULL AND evidence IN (SELECT h FROM same_evidence)
+    GROUP BY campaign, evidence
     HAVING count(DISTINCT trial) > 1
         AND (
             count(DISTINCT started_at_ns) < count(DISTINCT trial)
@@ -81,7 +81,7 @@ found AS (
     SELECT campaign, 'copied_trial' AS what, subject, array_to_string(list_sort(list(DISTINCT trial)), ', ') AS trial,
         concat(count(DISTINCT trial), ' trials of one subject started and ended at the same nanosecond') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
-    FROM trials
+    FROM trial_facts
     WHERE started_at_ns IS NOT NULL AND ended_at_ns IS NOT NULL
         AND hash(started_at_ns, ended_at_ns) IN (SELECT h FROM same_times)
     GROUP BY campaign, subject, scenario, started_at_ns, ended_at_ns
@@ -90,9 +90,9 @@ found AS (
     SELECT campaign, 'iterations' AS what, array_to_string((list_sort(list(DISTINCT trial)))[:10], ', ') AS trial,
         concat(count(DISTINCT trial), ' trials ran in one process: iterations are not trials') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
-    FROM trials
-    WHERE process_key IS NOT NULL AND hash(process_key) IN (SELECT h FROM same_process)
-    GROUP BY campaign, process_key
+    FROM trial_facts
+    WHERE process IS NOT NULL AND process IN (SELECT h FROM same_process)
+    GROUP BY campaign, process
     HAVING count(DISTINCT trial) > 1
     UNION ALL BY NAME
     SELECT c.campaign, CASE WHEN c.recorded < 30 THEN 'too_few_recorded' ELSE 'too_few_measured' END AS what,

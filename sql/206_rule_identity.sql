@@ -15,17 +15,31 @@ WITH said AS (
     FROM subject_identities
     GROUP BY campaign, subject
 ),
+kinds AS (
+    -- One row for each different way in which trials of a subject under a condition say what ran: few rows.
+    SELECT
+        campaign, condition_key, subject, binary_key, version_key, source_key, subject_dirty,
+        status IN ('completed', 'timeout', 'error') AS ran, count(*) AS trials, min(event_id) AS event_id
+    FROM trial_facts
+    GROUP BY ALL
+),
+texts AS (
+    SELECT t.event_id, t.subject_binary_sha256, t.subject_version, t.subject_source_sha256
+    FROM trials AS t
+    SEMI JOIN kinds AS k ON k.event_id = t.event_id
+),
 known AS (
     SELECT
-        t.campaign, t.scenario, t.scenario_version, t.condition_key, t.subject, t.event_id, t.status,
-        coalesce(t.subject_binary_sha256, s.binary_sha256) AS binary_sha256,
-        coalesce(t.subject_version, s.version) AS version,
-        coalesce(t.subject_source_sha256, s.source_sha256) AS source_sha256,
-        coalesce(t.subject_dirty, s.dirty) AS dirty,
+        k.campaign, k.condition_key, k.subject, k.event_id, k.ran, k.trials,
+        coalesce(x.subject_binary_sha256, s.binary_sha256) AS binary_sha256,
+        coalesce(x.subject_version, s.version) AS version,
+        coalesce(x.subject_source_sha256, s.source_sha256) AS source_sha256,
+        coalesce(k.subject_dirty, s.dirty) AS dirty,
         s.event_ids AS said_in,
-        t.subject_binary_sha256 IS NOT NULL AND len(s.binaries) > 0
-        AND NOT list_contains(s.binaries, t.subject_binary_sha256) AS contradicted
-    FROM trials AS t
+        x.subject_binary_sha256 IS NOT NULL AND len(s.binaries) > 0
+        AND NOT list_contains(s.binaries, x.subject_binary_sha256) AS contradicted
+    FROM kinds AS k
+    JOIN texts AS x USING (event_id)
     LEFT JOIN said AS s USING (campaign, subject)
 ),
 identities AS (
@@ -37,20 +51,20 @@ identities AS (
         [arg_min(event_id, version), arg_max(event_id, version)] AS version_events,
         min(source_sha256) AS first_source, max(source_sha256) AS last_source,
         [arg_min(event_id, source_sha256), arg_max(event_id, source_sha256)] AS source_events,
-        count(*) FILTER (binary_sha256 IS NULL AND ran) AS without_binary,
+        coalesce(sum(trials) FILTER (binary_sha256 IS NULL AND ran), 0) AS without_binary,
         min(event_id) FILTER (binary_sha256 IS NULL AND ran) AS without_binary_event,
-        count(*) FILTER (version IS NULL AND ran) AS without_version,
+        coalesce(sum(trials) FILTER (version IS NULL AND ran), 0) AS without_version,
         min(event_id) FILTER (version IS NULL AND ran) AS without_version_event,
-        count(*) FILTER (source_sha256 IS NULL AND ran) AS without_source,
+        coalesce(sum(trials) FILTER (source_sha256 IS NULL AND ran), 0) AS without_source,
         min(event_id) FILTER (source_sha256 IS NULL AND ran) AS without_source_event,
-        count(*) FILTER (dirty) AS dirty,
+        coalesce(sum(trials) FILTER (dirty), 0) AS dirty,
         min(event_id) FILTER (dirty) AS dirty_event,
-        count(*) FILTER (dirty IS NULL AND source_sha256 IS NOT NULL AND ran) AS maybe_dirty,
+        coalesce(sum(trials) FILTER (dirty IS NULL AND source_sha256 IS NOT NULL AND ran), 0) AS maybe_dirty,
         min(event_id) FILTER (dirty IS NULL AND source_sha256 IS NOT NULL AND ran) AS maybe_dirty_event,
-        count(*) FILTER (contradicted) AS contradicted,
+        coalesce(sum(trials) FILTER (contradicted), 0) AS contradicted,
         min(event_id) FILTER (contradicted) AS contradicted_event,
         any_value(said_in) AS said_in
-    FROM (SELECT *, status IN ('completed', 'timeout', 'error') AS ran FROM known)
+    FROM known
     GROUP BY campaign, condition_key, subject
 ),
 found AS (
@@ -111,7 +125,7 @@ found AS (
     SELECT t.campaign, 'fixture_differs' AS what, t.scenario, t.scenario_version, t.condition_key, t.subject,
         concat(count(*), ' trial(s) on fixture version ', t.fixture_version, ', the plan says ', s.fixture_version) AS detail,
         list(t.event_id ORDER BY t.event_id) AS event_ids
-    FROM trials AS t
+    FROM trial_facts AS t
     JOIN campaign_scenarios AS s USING (campaign, scenario, scenario_version)
     WHERE t.fixture_version <> s.fixture_version
     GROUP BY t.campaign, t.scenario, t.scenario_version, t.condition_key, t.subject, t.fixture_version, s.fixture_version
@@ -132,12 +146,12 @@ found AS (
     GROUP BY campaign, refused, scenario, scenario_version, condition_key, subject
     UNION ALL BY NAME
     SELECT campaign, 'contract_differs' AS what, scenario, scenario_version,
-        concat('verdicts rest on task contracts ', min(contract_sha256)[:12], ' and ', max(contract_sha256)[:12]) AS detail,
-        [arg_min(event_id, contract_sha256), arg_max(event_id, contract_sha256)] AS event_ids
+        'verdicts rest on different task contracts' AS detail,
+        [arg_min(event_id, contract_key), arg_max(event_id, contract_key)] AS event_ids
     FROM correctness_classes
     WHERE refused IS NULL
     GROUP BY campaign, scenario, scenario_version
-    HAVING min(contract_sha256) <> max(contract_sha256)
+    HAVING min(contract_key) <> max(contract_key)
 )
 SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f

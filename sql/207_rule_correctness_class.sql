@@ -60,28 +60,30 @@ WITH found AS (
     )
     UNION ALL BY NAME
     SELECT campaign, 'reader_changes' AS what,
-        concat(vcs, ' was read by different readers, codes or backends: ', min(identity), ' and ', max(identity)) AS detail,
+        concat(vcs, ' was read by different readers, codes or backends') AS detail,
         [arg_min(reader_event_id, identity), arg_max(reader_event_id, identity)] AS event_ids
-    FROM (SELECT campaign, vcs, reader_event_id, reader_identity AS identity FROM correctness_classes)
+    FROM (SELECT campaign, vcs, reader_event_id, reader_key AS identity FROM correctness_classes)
     WHERE vcs IS NOT NULL
     GROUP BY campaign, vcs
     HAVING min(identity) <> max(identity)
     UNION ALL BY NAME
     SELECT campaign, 'instrument_changes' AS what, condition_key,
-        concat(vcs, ' was read with different instruments or codecs: ', min(identity), ' and ', max(identity)) AS detail,
+        concat(vcs, ' was read with different instruments or codecs') AS detail,
         [arg_min(reader_event_id, identity), arg_max(reader_event_id, identity)] AS event_ids
     FROM (
-        SELECT campaign, vcs, condition_key, reader_event_id, instrument_identity AS identity FROM correctness_classes
+        SELECT campaign, vcs, condition_key, reader_event_id, instrument_key AS identity FROM correctness_classes
     )
     WHERE vcs IS NOT NULL
     GROUP BY campaign, vcs, condition_key
     HAVING min(identity) <> max(identity)
     UNION ALL BY NAME
     SELECT campaign, 'scope_differs' AS what, scenario, scenario_version,
-        concat('read with different scopes: ', min(scope)[:12], ' and ', max(scope)[:12]) AS detail,
+        'read with different scopes' AS detail,
         [arg_min(reader_event_id, scope), arg_max(reader_event_id, scope)] AS event_ids
     FROM (
-        SELECT *, coalesce(scope_sha256, 'whole tree') AS scope FROM correctness_classes WHERE vcs IS NOT NULL
+        SELECT campaign, scenario, scenario_version, reader_event_id, scope_key AS scope
+        FROM correctness_classes
+        WHERE vcs IS NOT NULL
     )
     GROUP BY campaign, scenario, scenario_version
     HAVING min(scope) <> max(scope)

@@ -26,7 +26,7 @@ weak AS (
         OR (tests_asked AND tests IS DISTINCT FROM 'pass') OR (worktree_asked AND worktree IS DISTINCT FROM 'pass')
 ),
 first_passes AS (
-    SELECT campaign, scenario, scenario_version, oracle_version, contract_sha256, min(recorded_at_ns) AS at_ns,
+    SELECT campaign, scenario, scenario_version, oracle_version, contract_key, min(recorded_at_ns) AS at_ns,
         arg_min(event_id, recorded_at_ns) AS event_id
     FROM passes
     WHERE evidence = 'answer'
@@ -35,7 +35,7 @@ first_passes AS (
 controls AS (
     SELECT
         campaign, scenario, scenario_version, verdict, recorded_at_ns, payload ->> '$.control' AS control,
-        (payload ->> '$.oracle_version')::INTEGER AS oracle_version, payload ->> '$.contract_sha256' AS contract_sha256
+        (payload ->> '$.oracle_version')::INTEGER AS oracle_version, hash(payload ->> '$.contract_sha256') AS contract_key
     FROM ledger_history
     WHERE kind = 'oracle_judged' AND trial IS NULL AND scenario IN (SELECT scenario FROM first_passes)
 ),
@@ -62,7 +62,7 @@ found AS (
     CROSS JOIN (VALUES ('absent'), ('wrong')) AS k (control)
     ANTI JOIN controls AS c
         ON c.scenario = p.scenario AND c.scenario_version = p.scenario_version AND c.oracle_version = p.oracle_version
-        AND c.contract_sha256 = p.contract_sha256 AND c.control = k.control AND c.verdict = 'fail'
+        AND c.contract_key = p.contract_key AND c.control = k.control AND c.verdict = 'fail'
         AND c.recorded_at_ns <= p.at_ns AND coalesce(c.campaign = p.campaign, true)
 )
 SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), NOT coalesce(s.diagnostic, false) AS binding

@@ -76,14 +76,14 @@ found AS (
     JOIN campaigns AS p USING (campaign)
     LEFT JOIN campaign_subjects AS o ON o.campaign = n.campaign AND o.subject = n.null_of
     LEFT JOIN (
-        SELECT campaign, subject, condition_key, min(subject_binary_sha256) AS first_binary,
-            max(subject_binary_sha256) AS last_binary
+        SELECT campaign, subject, condition_key, min(binary_key) AS first_binary,
+            max(binary_key) AS last_binary
         FROM trial_outcomes
         GROUP BY ALL
     ) AS x ON x.campaign = n.campaign AND x.subject = n.subject
     LEFT JOIN (
-        SELECT campaign, subject, condition_key, min(subject_binary_sha256) AS first_binary,
-            max(subject_binary_sha256) AS last_binary
+        SELECT campaign, subject, condition_key, min(binary_key) AS first_binary,
+            max(binary_key) AS last_binary
         FROM trial_outcomes
         GROUP BY ALL
     ) AS y ON y.campaign = n.campaign AND y.subject = n.null_of AND y.condition_key = x.condition_key

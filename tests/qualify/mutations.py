@@ -124,10 +124,15 @@ WHOLE_AGENT = Spec(trials_per_cell=31, campaign="wa")
 WHOLE_WORKFLOW = Spec("ww", "workflow", conditions=SCRIPT_CONDITIONS, order=BLOCK, trials_per_cell=31)
 
 
-@functools.cache
+_BASES: dict[tuple[str, Any], tuple[AnyEvent, ...]] = {}
+
+
 def base(spec: Spec, outcome: Any = usual) -> tuple[AnyEvent, ...]:
     """The events of an honest campaign, made once."""
-    return tuple(_answered(spec, honest(spec, outcome)))
+    key = (repr(spec), outcome)
+    if key not in _BASES:
+        _BASES[key] = tuple(_answered(spec, honest(spec, outcome)))
+    return _BASES[key]
 
 
 def _answered(spec: Spec, events: list[AnyEvent]) -> list[AnyEvent]:
@@ -661,16 +666,1561 @@ def core_plan_for_workflow_runs(s: Story) -> None:
     s.edit(s.trial(*s.runs(subject="oak_installed")[:4]), lane="workflow")
 
 
+FILLERS = tuple(
+    ScenarioPlan(f"filler_{n}", 1, 1, 1, sha("contract", n), diagnostic=True) for n in range(10)
+)
+
+
 @act(
     SCRIPTED,
     planned_slots="plan_too_large off_plan_repetition",
     sample_size="too_few_measured",
-    condition_coverage="hole",
+    correctness_class="nothing_measured",
+    order="order_not_followed",
     also="no slot is derived from a plan of that size, so none is measured",
+    name="plan_without_end",
 )
 def plan_without_end(s: Story) -> None:
     """A plan of so many trials that nobody could evaluate it."""
+    s.replan(trials_per_cell=1_000_000, scenarios=(WIDE, *FILLERS))
 
 
-del plan_without_end
-ACTS.pop("plan_without_end")
+def every_rule(finding: str) -> dict[str, str]:
+    """The same finding from every rule but the one about the file."""
+    return {rule: finding for rule in RULES if rule != "ledger"}
+
+
+RULES = (
+    "planned_slots",
+    "sample_size",
+    "condition_coverage",
+    "environment",
+    "order",
+    "identity",
+    "correctness_class",
+    "failures",
+    "exact_output",
+    "conflicts",
+    "noise_floor",
+    "preregistration",
+    "study_criteria",
+    "ledger",
+)
+
+
+@act(
+    SCRIPTED,
+    also="nothing to look at is a violation of every rule: none fails open",
+    **{
+        **every_rule("no_trials"),
+        "planned_slots": "no_trials slots_missing",
+        "condition_coverage": "no_trials hole",
+        "sample_size": "no_trials too_few_recorded",
+        "order": "no_trials order_not_followed",
+    },
+)
+def empty_campaign(s: Story) -> None:
+    """A plan and nothing else."""
+    s.drop(lambda e: not isinstance(e, CampaignDeclared))
+
+
+@act(
+    SCRIPTED,
+    also="without a plan there is nothing to hold anything against: every rule says so",
+    **{**every_rule("not_declared"), "failures": "not_declared"},
+)
+def undeclared_campaign(s: Story) -> None:
+    """Trials without a plan."""
+    s.drop(kind(CampaignDeclared))
+
+
+# Rule 2: thirty distinct trials a cell
+
+SHORT = respec(SCRIPTED, campaign="s", trials_per_cell=29)
+
+
+@act(respec(SHORT, campaign="s1"), outcome=always, sample_size="too_few_recorded")
+def twenty_nine_trials(s: Story) -> None:
+    """The budget ended at 29 trials a cell."""
+
+
+@act(SHORT, sample_size="too_few_measured too_few_recorded")
+def thirty_with_those_replaced(s: Story) -> None:
+    """Thirty records, of which one is the attempt that another replaced."""
+
+
+@act(SCRIPTED, sample_size="copied_trial", order="start_equal", also="a whole copy has the start time too")
+def copied_under_a_new_id(s: Story) -> None:
+    """A failed run is left out and a passed one copied into its place under a new id."""
+    _copy(s, evidence=True)
+
+
+def _copy(s: Story, evidence: bool, **facts: Any) -> None:
+    bad = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    good = s.runs("pass", subject="oak_installed", reached_head=True)[4]
+    read = next(e for e in s.events if s.reads(good)(e))
+    assert isinstance(read, ReaderInvoked)
+    values: dict[str, Any] = {"trial": bad.trial, "repetition": bad.repetition, **facts}
+    if not evidence:
+        values |= {"evidence_sha256": sha("other"), "row_sha256": sha("other")}
+    copy = replace(good, **values)
+    n = next(i for i, e in enumerate(s.events) if e is bad)
+    s.drop(s.of(bad))
+    new_read = reading(copy, head=read.head)
+    s.events[n:n] = [copy, new_read, judgement(s.spec, copy, new_read)]
+
+
+@act(SCRIPTED, sample_size="copied_trial", order="start_equal", also="the start time is the copied one")
+def copied_with_the_times_alone(s: Story) -> None:
+    """A passed run is copied with another transcript and row, and its times."""
+    _copy(s, evidence=False)
+
+
+@act(SCRIPTED, sample_size="copied_trial")
+def copied_row_at_another_time(s: Story) -> None:
+    """A copy gets the times of the failed run that it hides; it was made from the same harness row."""
+    bad = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    _copy(
+        s,
+        evidence=True,
+        started_at_ns=bad.started_at_ns,
+        ended_at_ns=bad.ended_at_ns,
+        process_key="pid-other",
+        evidence_sha256=sha("other evidence"),
+    )
+
+
+@act(SCRIPTED, sample_size="copied_trial")
+def copied_metrics_and_log(s: Story) -> None:
+    """A copy with other times and another row still has the log and the metrics of the first."""
+    bad = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    _copy(
+        s,
+        evidence=True,
+        started_at_ns=bad.started_at_ns,
+        ended_at_ns=bad.ended_at_ns,
+        process_key="pid-other",
+        row_sha256=sha("other row"),
+    )
+
+
+@act(AGENT, sample_size="copied_trial")
+def one_transcript_for_two_runs(s: Story) -> None:
+    """Two trials keep the transcript of one conversation."""
+    a, b = s.runs("pass", subject="oak_installed", reached_head=True)[6:8]
+    s.edit(s.trial(b), evidence_sha256=a.evidence_sha256)
+
+
+@act(SCRIPTED, sample_size="iterations")
+def iterations_as_trials(s: Story) -> None:
+    """Five loops inside one process are booked as five trials."""
+    s.edit(s.trial(*s.runs(subject="git")[:5]), process_key="pid-one")
+
+
+@act(
+    SCRIPTED,
+    sample_size="identity_twice identity_in_two_cells",
+    planned_slots="slots_missing",
+    also="one execution cannot fill two slots",
+)
+def one_identity_for_two(s: Story) -> None:
+    """Two runs are recorded under one trial id."""
+    a, b = s.runs("pass", subject="git", reached_head=True)[6:8]
+    s.drop(lambda e: s.of(b)(e) and not isinstance(e, TrialRecorded))
+    s.edit(s.trial(b), trial=a.trial)
+
+
+@act(SCRIPTED, sample_size="identity_twice")
+def recorded_again_otherwise(s: Story) -> None:
+    """The record of a trial comes a second time with other figures."""
+    run = s.runs("pass", subject="git", reached_head=True)[6]
+    s.add(replace(run, metrics={"wall_ns": 1}, recorded_at_ns=run.recorded_at_ns + SECOND))
+
+
+# Rule 3: the same conditions for every subject
+
+
+def _other_condition(**facts: Any) -> Callable[[Story], None]:
+    def do(s: Story) -> None:
+        run = s.runs("pass", subject="oak_installed", reached_head=True)[3]
+        s.edit(s.trial(run), condition=replace(run.condition, **facts))
+
+    return do
+
+
+for _name, _doc, _facts in (
+    ("renamed_model", "One run used another model.", {"model": "model-b-20260101"}),
+    ("other_agent", "One run used another agent program.", {"agent": "otherbot"}),
+    ("other_agent_version", "The agent program updated itself for a run.", {"agent_version": "2.2"}),
+    ("other_instructions", "One prompt had another text.", {"instruction_sha256": sha("longer")}),
+    ("other_instruction_level", "One prompt explained more.", {"instruction_level": "full"}),
+    ("other_track", "One run had other command semantics.", {"track": "core-equivalent"}),
+    ("other_transport", "One run went over another transport.", {"transport": "https"}),
+    ("other_limits", "One run had twice the time.", {"limits": {"wall_ns": 1800 * SECOND}}),
+    ("unknown_model", "One record does not say which model ran.", {"model": None}),
+):
+    _do = _other_condition(**_facts)
+    _do.__doc__ = _doc
+    _unknown = " condition_unknown" if None in _facts.values() else ""
+    act(
+        AGENT,
+        name=_name,
+        condition_coverage="condition_not_planned" + _unknown,
+        planned_slots="slots_missing",
+        also="the planned slot of that run is empty",
+    )(_do)
+
+
+@act(
+    AGENT,
+    condition_coverage="condition_not_planned hole",
+    planned_slots="slots_missing",
+    sample_size="too_few_recorded",
+    noise_floor="metric_unmeasured",
+    also="the planned cell of that subject is empty, and a claim on it has no value",
+)
+def one_subject_under_another_model(s: Story) -> None:
+    """All of Oak's runs used a newer model: a group of its own."""
+    runs = s.runs(subject="oak_installed")
+    s.edit(s.trial(*runs), condition=replace(runs[0].condition, model="model-c-20260201"))
+
+
+@act(AGENT, condition_coverage="condition_not_planned")
+def extra_condition_for_one(s: Story) -> None:
+    """Oak also ran under a model that nobody planned."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[0]
+    extra = replace(run.condition, model="model-c-20260201")
+    wider = respec(s.spec, conditions=(*s.spec.conditions, extra))
+    for n in range(3):
+        slot = replace_slot(s.slot(run, n), condition_key=canonical_sha256(extra))
+        s.add(*passed(wider, slot, s.end_ns))
+    s.late()
+
+
+@act(
+    TWO_MODELS,
+    condition_coverage="hole",
+    planned_slots="slots_missing",
+    sample_size="too_few_recorded",
+    also="a planned cell is empty",
+)
+def condition_of_one_subject_left_out(s: Story) -> None:
+    """Oak was not run with the second model."""
+    second = AGENT_CONDITIONS[1]
+    s.drop(s.of(*s.runs(subject="oak_installed", condition=second)))
+
+
+for _field in ("agent", "agent_version", "model", "instruction_level", "instruction_sha256", "track"):
+
+    def _unknown_everywhere(s: Story, field: str = _field) -> None:
+        condition = replace(s.spec.conditions[0], **{field: None})
+        s.replan(conditions=(condition,))
+        s.edit(kind(TrialRecorded), condition=condition)
+
+    _unknown_everywhere.__doc__ = f"Neither plan nor records say the {_field}."
+    act(
+        respec(AGENT, order=None, preregistered=False, claims=(), campaign="u"),
+        name=f"{_field}_never_known",
+        condition_coverage="condition_unknown",
+    )(_unknown_everywhere)
+
+
+@act(respec(OBSERVED, campaign="u2"), condition_coverage="condition_unknown")
+def track_of_scripts_never_known(s: Story) -> None:
+    """Nobody says which command semantics were measured."""
+    condition = replace(s.spec.conditions[0], track=None)
+    s.replan(conditions=(condition,))
+    s.edit(kind(TrialRecorded), condition=condition)
+
+
+# Rule 4: one environment
+
+
+@act(
+    SCRIPTED,
+    environment="environments_differ",
+    condition_coverage="condition_not_planned",
+    planned_slots="slots_missing",
+    also="the environment is part of the condition, and the planned slot is empty",
+)
+def one_run_elsewhere(s: Story) -> None:
+    """One run was made on another machine."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[3]
+    s.edit(s.trial(run), condition=replace(run.condition, environment_id=OTHER_ENVIRONMENT))
+
+
+@act(
+    OBSERVED,
+    environment="environments_differ",
+    condition_coverage="hole",
+    planned_slots="slots_missing",
+    sample_size="too_few_recorded",
+    order="order_not_shown",
+    also="each planned cell of the other machine is empty, and no block has both subjects",
+)
+def each_on_its_own_machine(s: Story) -> None:
+    """Git was measured on one machine and Oak on another; the plan names both."""
+    here = s.spec.conditions[0]
+    there = replace(here, environment_id=OTHER_ENVIRONMENT)
+    s.replan(conditions=(here, there))
+    s.edit(s.trial(*s.runs(subject="oak_installed")), condition=there)
+
+
+@act(OBSERVED, environment="environment_unknown")
+def environment_never_known(s: Story) -> None:
+    """Nobody wrote down where the runs were made."""
+    condition = replace(s.spec.conditions[0], environment_id=None)
+    s.replan(conditions=(condition,))
+    s.edit(kind(TrialRecorded), condition=condition)
+
+
+# Rule 5: observed random order
+
+
+def _starts(s: Story, order: Callable[[int], tuple[str, str]]) -> None:
+    """Give every trial a start by its repetition, the subjects of a block in the order that `order` says."""
+
+    def start(e: TrialRecorded) -> int:
+        assert e.repetition is not None
+        place = order(e.repetition).index(e.subject)
+        later = int(sha("attempt", e.trial)[:6], 16) if e.trial in again else 0
+        return s.spec.start_ns + (100 + e.repetition * 200 + place * 90) * SECOND + later * 1000
+
+    again = {e.replacement for e in s.events if isinstance(e, TrialReplaced)}
+    for e in [e for e in s.events if isinstance(e, TrialRecorded) and e.started_at_ns is not None]:
+        wall = (e.ended_at_ns or 0) - (e.started_at_ns or 0)
+        at = start(e) + (2 * SECOND if e.trial in again else 0)
+        s.edit(s.trial(e), started_at_ns=at, ended_at_ns=at + wall)
+
+
+GIT_FIRST = ("git", "oak_installed")
+OAK_FIRST = ("oak_installed", "git")
+
+
+@act(OBSERVED, outcome=always, order="order_not_random")
+def fixed_order(s: Story) -> None:
+    """Git always first."""
+    _starts(s, lambda r: GIT_FIRST)
+
+
+@act(OBSERVED, outcome=always, order="order_not_random", name="fixed_order_other_way")
+def fixed_order_other_way(s: Story) -> None:
+    """Oak always first."""
+    _starts(s, lambda r: OAK_FIRST)
+
+
+@act(OBSERVED, outcome=always, order="order_not_random")
+def alternating_order(s: Story) -> None:
+    """Git first, Oak first, Git first, and so on."""
+    _starts(s, lambda r: GIT_FIRST if r % 2 else OAK_FIRST)
+
+
+for _lag in (2, 3, 4, 5, 6, 7, 8):
+
+    def _rotating(s: Story, lag: int = _lag) -> None:
+        # A pattern of that period that no shorter test finds.
+        pattern = {2: "01", 3: "001", 4: "0011", 5: "00101", 6: "001011", 7: "0010111", 8: "00010111"}[lag]
+        _starts(s, lambda r: GIT_FIRST if pattern[r % lag] == "0" else OAK_FIRST)
+
+    _rotating.__doc__ = f"The same pattern of {_lag} blocks over and over."
+    act(OBSERVED, name=f"pattern_of_{_lag}_blocks", outcome=always, order="order_not_random")(_rotating)
+
+
+@act(
+    respec(OBSERVED, campaign="os", trials_per_cell=8),
+    outcome=always,
+    order="order_untestable",
+    sample_size="too_few_recorded",
+    also="too few blocks for a test are too few trials",
+)
+def too_few_to_tell(s: Story) -> None:
+    """Eight blocks, which may fall in any order."""
+
+
+@act(SCRIPTED, order="order_differs")
+def another_order_than_declared(s: Story) -> None:
+    """Two runs of a block changed places."""
+    for a in s.runs("pass", subject="git", reached_head=True):
+        b = next((r for r in s.runs(subject="oak_installed", repetition=a.repetition)), None)
+        if b and b.started_at_ns and b.ended_at_ns and a.started_at_ns and a.ended_at_ns and a.repetition == 2:
+            break
+    s.edit(s.trial(a), started_at_ns=b.started_at_ns, ended_at_ns=b.ended_at_ns)  # type: ignore[union-attr]
+    s.edit(s.trial(b), started_at_ns=a.started_at_ns, ended_at_ns=a.ended_at_ns)  # type: ignore[arg-type]
+
+
+@act(WITH_DIAGNOSTIC, order="order_differs")
+def blocks_in_another_order(s: Story) -> None:
+    """The declared order is one of the whole campaign; a block was moved to the end of the day."""
+    runs = [r for r in s.runs(scenario=WIDE.scenario, repetition=1)]
+    for n, run in enumerate(sorted(runs, key=lambda r: r.started_at_ns or 0)):
+        at = s.end_ns + n * 100 * SECOND
+        s.edit(s.trial(run), started_at_ns=at, ended_at_ns=at + SECOND)
+    s.late()
+
+
+@act(SCRIPTED, order="start_equal")
+def equal_starts(s: Story) -> None:
+    """A harness writes down one start time for both runs of a block."""
+    a = s.runs("pass", subject="git", repetition=2)[0]
+    b = s.runs("pass", subject="oak_installed", repetition=2)[0]
+    s.edit(s.trial(b), started_at_ns=a.started_at_ns)
+    first, second = sorted((a, b), key=lambda r: r.started_at_ns or 0)
+    s.edit(s.trial(a), started_at_ns=first.started_at_ns, ended_at_ns=second.ended_at_ns)
+    s.edit(s.trial(b), started_at_ns=first.started_at_ns)
+
+
+@act(SCRIPTED, order="start_missing")
+def start_missing(s: Story) -> None:
+    """One run has no start time."""
+    s.edit(s.trial(s.runs("pass", subject="git")[3]), started_at_ns=None)
+
+
+@act(
+    SCRIPTED,
+    outcome=always,
+    order="start_missing order_not_followed",
+)
+def no_start_times(s: Story) -> None:
+    """The harness writes down no start times at all."""
+    s.edit(kind(TrialRecorded), started_at_ns=None)
+
+
+@act(OBSERVED, outcome=always, order="start_missing order_not_shown")
+def no_start_times_and_no_plan(s: Story) -> None:
+    """Nobody declared an order, and there are no start times."""
+    s.edit(kind(TrialRecorded), started_at_ns=None)
+
+
+@act(SCRIPTED, order="ended_before_start")
+def ended_before_start(s: Story) -> None:
+    """A clock was set back during a run."""
+    run = s.runs("pass", subject="git")[3]
+    assert run.started_at_ns
+    s.edit(s.trial(run), ended_at_ns=run.started_at_ns - SECOND)
+
+
+@act(
+    respec(SCRIPTED, campaign="wn", preregistered=False),
+    outcome=always,
+    order="order_not_random",
+    notes={"order": {"order_declared_late"}},
+)
+def order_declared_afterwards(s: Story) -> None:
+    """A fixed order, and a seed found afterwards that gives one like it."""
+    _starts(s, lambda r: GIT_FIRST)
+    s.edit(kind(CampaignDeclared), recorded_at_ns=s.end_ns)
+
+
+# Rule 6: one known binary, one version of everything
+
+
+def _later(s: Story, **facts: Any) -> None:
+    s.edit(s.trial(*s.runs(subject="oak_installed")[15:]), **facts)
+    if "subject_binary_sha256" in facts:
+        s.drop(kind(SubjectIdentified))
+
+
+@both(identity="binary_changes")
+def binary_rebuilt_midway(s: Story) -> None:
+    """Oak was rebuilt half way."""
+    _later(s, subject_binary_sha256=sha("rebuilt"))
+
+
+@act(SCRIPTED, identity="version_changes")
+def versions_pooled(s: Story) -> None:
+    """Trials of two versions are counted together."""
+    _later(s, subject_version="oak 0.9.1")
+
+
+@act(SCRIPTED, identity="source_changes")
+def source_changed_midway(s: Story) -> None:
+    """The source moved on half way."""
+    _later(s, subject_source_sha256=sha("moved on"))
+
+
+@act(SCRIPTED, identity="binary_unknown")
+def binary_unknown(s: Story) -> None:
+    """Nobody hashed the binary."""
+    s.edit(s.trial(*s.runs(subject="oak_installed")), subject_binary_sha256=None)
+    s.edit(kind(SubjectIdentified, subject="oak_installed"), binary_sha256=None)
+
+
+@act(SCRIPTED, identity="version_unknown")
+def version_unknown(s: Story) -> None:
+    """The version is null in one record and nowhere else said."""
+    s.edit(s.trial(s.runs("pass", subject="oak_installed")[2]), subject_version=None)
+    s.edit(kind(SubjectIdentified, subject="oak_installed"), version=None)
+
+
+@act(SCRIPTED, identity="source_unknown")
+def source_unknown_in_part(s: Story) -> None:
+    """Some trials name a source and one does not."""
+    run = s.runs("pass", subject="oak_installed")[2]
+    s.edit(s.trial(run), subject_source_sha256=None)
+    s.edit(kind(SubjectIdentified, subject="oak_installed"), source_sha256=None)
+
+
+@act(SCRIPTED, identity="dirty_source")
+def dirty_source(s: Story) -> None:
+    """One trial ran a build with uncommitted changes."""
+    s.edit(s.trial(s.runs("pass", subject="oak_installed")[2]), subject_dirty=True)
+
+
+@act(SCRIPTED, identity="dirty_unknown")
+def dirty_unknown(s: Story) -> None:
+    """A source is named and nobody says whether it was clean."""
+    s.edit(s.trial(*s.runs(subject="oak_installed")), subject_dirty=None)
+    s.edit(kind(SubjectIdentified, subject="oak_installed"), dirty=None)
+
+
+@act(SCRIPTED, identity="dirty_source")
+def dirty_said_of_the_subject(s: Story) -> None:
+    """The records are silent, and the subject was identified as dirty."""
+    s.edit(s.trial(*s.runs(subject="oak_installed")), subject_dirty=None)
+    s.edit(kind(SubjectIdentified, subject="oak_installed"), dirty=True)
+
+
+@act(SCRIPTED, identity="identity_contradicted")
+def another_binary_than_identified(s: Story) -> None:
+    """The campaign identifies one binary, and all trials ran another."""
+    s.edit(s.trial(*s.runs(subject="oak_installed")), subject_binary_sha256=sha("another"))
+    s.edit(s.reads(*s.runs(subject="oak_installed")), subject_binary_sha256=sha("another"))
+
+
+@act(SCRIPTED, identity="fixture_differs")
+def other_fixture(s: Story) -> None:
+    """One run started from an older fixture."""
+    s.edit(s.trial(s.runs("pass", subject="oak_installed")[2]), fixture_version=7)
+
+
+@act(SCRIPTED, identity="fixture_unknown")
+def fixture_unknown(s: Story) -> None:
+    """A run without a commit does not say which fixture it started from, and nothing was judged."""
+    run = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.drop(s.verdicts(run))
+    s.edit(s.trial(run), fixture_version=None)
+
+
+def _verdict_of_another(**facts: Any) -> Callable[[Story], None]:
+    def do(s: Story) -> None:
+        s.edit(s.verdicts(s.runs("pass", subject="oak_installed")[2]), **facts)
+
+    return do
+
+
+for _name, _doc, _facts, _found in (
+    ("newer_oracle", "A failed check was loosened for a run.", {"oracle_version": 3}, "verdict_oracle_version"),
+    ("judged_on_another_fixture", "Judged against another fixture.", {"fixture_version": 9}, "verdict_fixture_version"),
+    ("edited_contract", "The task contract was edited for a run.", {"contract_sha256": sha("edited")}, "verdict_contract"),
+    ("judged_as_another_version", "Judged as version 2.", {"scenario_version": 2}, "verdict_other_scenario"),
+):
+    _do = _verdict_of_another(**_facts)
+    _do.__doc__ = _doc
+    act(
+        SCRIPTED,
+        name=_name,
+        identity=_found,
+        planned_slots="slot_unmeasured",
+        also="a verdict that does not count leaves its trial without one",
+    )(_do)
+
+
+@act(
+    respec(OBSERVED, campaign="oc", scenarios=(replace(WIDE, contract_sha256=None),)),
+    identity="contract_differs",
+)
+def contracts_pooled(s: Story) -> None:
+    """The plan fixes no contract, and the contract was edited half way."""
+    s.edit(s.verdicts(*s.runs(subject="oak_installed")[15:]), contract_sha256=sha("edited"))
+
+
+# Rule 7: the same evidence behind every success
+
+
+def _oak_reads(s: Story, **facts: Any) -> None:
+    s.edit(s.reads(*s.runs(subject="oak_installed")), **facts)
+
+
+def _git_reads(s: Story, **facts: Any) -> None:
+    s.edit(s.reads(*s.runs(subject="git")), **facts)
+
+
+INSTRUMENT = {
+    "reader": "git_instrument_reader",
+    "backend": "git",
+    "instrument_name": "git",
+    "instrument_sha256": sha("instrument"),
+    "relation": "unqualified",
+}
+QUALIFIED = {
+    "qualified_by": "R. Reader",
+    "qualified_because": "built from other sources",
+    "relation": "independent",
+}
+
+
+@both(correctness_class="classes_differ")
+def export_against_independent(s: Story) -> None:
+    """Oak's own export against an independent reading of Git."""
+    _oak_reads(s, reader="oak_export_reader", backend="export", relation="subject_export")
+
+
+@act(SCRIPTED, correctness_class="classes_differ relation_overclaimed")
+def export_called_independent(s: Story) -> None:
+    """Oak's own export, recorded as independent."""
+    _oak_reads(s, reader="oak_export_reader", backend="export", relation="independent")
+
+
+@act(SCRIPTED, correctness_class="classes_differ")
+def git_judged_by_itself(s: Story) -> None:
+    """The git under measurement reads its own repository; Oak is read independently."""
+    _git_reads(s, **{**INSTRUMENT, "instrument_sha256": sha("binary", "git"), "relation": "subject_binary"})
+
+
+@act(SCRIPTED, correctness_class="classes_differ relation_overclaimed")
+def git_judged_by_itself_and_vouched_for(s: Story) -> None:
+    """Somebody vouches for the independence of the very same bytes."""
+    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "instrument_sha256": sha("binary", "git")})
+
+
+@act(SCRIPTED, correctness_class="class_unknown")
+def instrument_vouched_for_by_nobody(s: Story) -> None:
+    """Another build of git reads, and nobody says that it is independent."""
+    _git_reads(s, **INSTRUMENT)
+
+
+@act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
+def independence_asserted_by_nobody(s: Story) -> None:
+    """Another build of git reads and is recorded as independent; no name stands behind that."""
+    _git_reads(s, **{**INSTRUMENT, "relation": "independent"})
+
+
+@act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
+def vouched_for_without_a_reason(s: Story) -> None:
+    """A name and no reason."""
+    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "qualified_because": " "})
+
+
+@act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
+def vouched_for_without_a_name(s: Story) -> None:
+    """A reason and no name."""
+    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "qualified_by": ""})
+
+
+@act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
+def vouched_for_bytes_unknown(s: Story) -> None:
+    """Somebody vouches for an instrument that nobody hashed."""
+    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "instrument_sha256": None})
+
+
+@act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
+def native_codecs_called_independent(s: Story) -> None:
+    """The codecs are the libraries that Oak links, and nobody answers for that."""
+    _oak_reads(s, backend="native", relation="independent")
+
+
+@act(SCRIPTED, correctness_class="class_unknown")
+def native_codecs_unqualified(s: Story) -> None:
+    """The reader itself says that its codecs are not qualified."""
+    _oak_reads(s, backend="native", relation="unqualified")
+
+
+@act(SCRIPTED, correctness_class="class_unknown")
+def reader_recorded_as_unqualified(s: Story) -> None:
+    """A reader that says less of itself than the facts would allow is taken at its word."""
+    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "relation": "unqualified"})
+
+
+@act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
+def unknown_reader(s: Story) -> None:
+    """A reader that nobody knows says that it is independent."""
+    _git_reads(s, reader="my_reader")
+
+
+def _pass_on(**facts: Any) -> Callable[[Story], None]:
+    def do(s: Story) -> None:
+        s.edit(s.verdicts(s.runs("pass", subject="oak_installed", reached_head=True)[2]), **facts)
+
+    return do
+
+
+for _name, _doc, _facts, _found in (
+    ("pass_without_reader", "A pass that no reader stands behind.", {"reader_event_id": None}, "pass_without_reader"),
+    (
+        "pass_on_an_unrecorded_reading",
+        "A pass names a reading that is nowhere.",
+        {"reader_event_id": sha("nowhere")},
+        "pass_reader_not_recorded",
+    ),
+    ("pass_on_another_tree", "The judged tree is not the one that was read.", {"manifest_sha256": sha("m")}, "pass_other_manifest"),
+    ("pass_of_another_subject", "The verdict is on Git's run.", {"subject": "git"}, "pass_other_subject"),
+):
+    _do = _pass_on(**_facts)
+    _do.__doc__ = _doc
+    act(
+        SCRIPTED,
+        name=_name,
+        correctness_class=_found,
+        planned_slots="slot_unmeasured",
+        also="a pass that does not count leaves its trial unmeasured",
+    )(_do)
+
+
+UNCOUNTED = "a pass that does not count leaves its trial unmeasured"
+
+
+@act(
+    SCRIPTED,
+    correctness_class="pass_reader_of_another_trial",
+    planned_slots="slot_unmeasured",
+    also=UNCOUNTED,
+)
+def pass_on_the_reading_of_another_trial(s: Story) -> None:
+    """One good reading stands behind two passes."""
+    a, b = s.runs("pass", subject="oak_installed", reached_head=True)[2:4]
+    read = next(e for e in s.events if s.reads(a)(e))
+    s.edit(s.verdicts(b), reader_event_id=event_id(read), manifest_sha256=read.manifest_sha256)  # type: ignore[attr-defined]
+
+
+@act(
+    SCRIPTED,
+    correctness_class="pass_reader_of_another_subject",
+    planned_slots="slot_unmeasured",
+    also=UNCOUNTED,
+)
+def reading_of_another_subject(s: Story) -> None:
+    """The reading says that it looked at Git's repository."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    s.edit(s.reads(run), subject="git")
+
+
+for _name, _doc, _facts in (
+    (
+        "unmeasured_booked_as_pass",
+        "The reader's time was up, and the oracle's word is pass all the same.",
+        {"outcome": "unmeasured", "exit_status": 77, "reason": "deadline"},
+    ),
+    (
+        "damaged_store_booked_as_pass",
+        "The store does not verify.",
+        {"outcome": "invalid", "exit_status": 3, "reason": "blob_mismatch"},
+    ),
+    ("reader_exit_77", "The outcome says ok, and the reader ended with status 77.", {"exit_status": 77}),
+    ("reader_ok_with_a_reason", "The outcome says ok, and there is a reason why not.", {"reason": "deadline"}),
+):
+
+    def _reader_saw_nothing(s: Story, facts: dict[str, Any] = _facts) -> None:
+        s.edit(s.reads(s.runs("pass", subject="oak_installed", reached_head=True)[2]), **facts)
+
+    _reader_saw_nothing.__doc__ = _doc
+    act(
+        SCRIPTED,
+        name=_name,
+        correctness_class="pass_reader_saw_nothing",
+        planned_slots="slot_unmeasured",
+        also=UNCOUNTED,
+    )(_reader_saw_nothing)
+
+
+@act(
+    SCRIPTED,
+    correctness_class="class_unknown",
+    exact_output="lacks_exact_tree",
+    also="what was not checked is not the exact tree either",
+)
+def depth_not_said(s: Story) -> None:
+    """A pass does not say what it looked at."""
+    s.edit(s.verdicts(s.runs("pass", subject="oak_installed")[2]), depth=None)
+
+
+@both(correctness_class="scope_differs")
+def edited_scope(s: Story) -> None:
+    """Oak is read with a scope that leaves out what it gets wrong."""
+    _oak_reads(s, scope_sha256=sha("smaller scope"))
+
+
+@act(SCRIPTED, correctness_class="scope_differs")
+def whole_tree_for_one(s: Story) -> None:
+    """Git is read in full and Oak in its scope."""
+    _git_reads(s, scope_sha256=None, scope_count=None)
+
+
+@act(SCRIPTED, correctness_class="reader_changes")
+def reader_code_changes(s: Story) -> None:
+    """The reader was repaired half way."""
+    s.edit(s.reads(*s.runs(subject="oak_installed")[15:]), code_sha256=sha("repaired"))
+
+
+@act(SCRIPTED, correctness_class="reader_changes")
+def reader_version_changes(s: Story) -> None:
+    """The reader was updated half way."""
+    s.edit(s.reads(*s.runs(subject="git")[15:]), reader_version="1.1")
+
+
+@act(SCRIPTED, correctness_class="reader_changes")
+def backend_changes(s: Story) -> None:
+    """The backend was changed half way, vouched for."""
+    s.edit(s.reads(*s.runs(subject="oak_installed")[15:]), backend="native", **QUALIFIED)
+
+
+@act(SCRIPTED, correctness_class="instrument_changes")
+def interpreter_changes(s: Story) -> None:
+    """The Python that runs the reader was updated half way."""
+    s.edit(s.reads(*s.runs(subject="oak_installed")[15:]), instrument_sha256=sha("python 3.12"))
+
+
+@act(SCRIPTED, correctness_class="instrument_changes")
+def codec_changes(s: Story) -> None:
+    """The codec was replaced half way."""
+    s.edit(s.reads(*s.runs(subject="oak_installed")[15:]), codec_sha256=sha("another codec"))
+
+
+@act(
+    SCRIPTED,
+    outcome=always,
+    correctness_class="nothing_measured",
+    planned_slots="slot_unmeasured",
+    sample_size="too_few_measured",
+    condition_coverage="hole",
+    also="nothing was judged at all",
+)
+def nothing_judged(s: Story) -> None:
+    """All runs are there and no oracle was asked."""
+    s.drop(kind(OracleJudged))
+
+
+# Rule 8: agent failures are that, and all of them count
+
+UNFILLED = "what is no agent failure leaves its planned slot without a measured outcome"
+
+
+def _failure(s: Story) -> TrialRecorded:
+    return s.runs(subject="oak_installed", reached_head=False)[0]
+
+
+@both(
+    failures="harness_failure_as_agent_failure",
+    planned_slots="slot_harness_failure",
+    also=UNFILLED,
+)
+def service_failure_as_agent_failure(s: Story) -> None:
+    """The model service was overloaded, and the agent is said to have failed."""
+    s.edit(s.trial(_failure(s)), status_code="http_529")
+
+
+for _code in ("rate_limited", "out_of_disk", "container_died", "parse_error", "network_unreachable", "cancelled"):
+
+    def _infrastructure(s: Story, code: str = _code) -> None:
+        s.edit(s.trial(s.runs("fail", subject="git", reached_head=True)[0]), status_code=code)
+
+    _infrastructure.__doc__ = f"A run that ended with {_code} is booked as a failure of the agent."
+    act(
+        SCRIPTED,
+        name=f"{_code}_as_agent_failure",
+        failures="harness_failure_as_agent_failure",
+        planned_slots="slot_harness_failure",
+        also=UNFILLED,
+    )(_infrastructure)
+
+
+for _exit in (126, 127):
+
+    def _not_run(s: Story, code: int = _exit) -> None:
+        s.edit(s.trial(_failure(s)), exit_code=code)
+
+    _not_run.__doc__ = f"Exit code {_exit}: the shell did not find the program, and the agent is blamed."
+    act(
+        SCRIPTED,
+        name=f"exit_{_exit}_as_agent_failure",
+        failures="harness_failure_as_agent_failure",
+        planned_slots="slot_harness_failure",
+        also=UNFILLED,
+    )(_not_run)
+
+
+@act(SCRIPTED, failures="failure_not_shown", planned_slots="slot_unmeasured", also=UNFILLED)
+def failure_that_never_ended(s: Story) -> None:
+    """The machine was rebooted during the run; a failure before HEAD is booked."""
+    run = _failure(s)
+    s.drop(s.verdicts(run))
+    s.drop(s.reads(run))
+    s.edit(s.trial(run), ended_at_ns=None, exit_code=None)
+
+
+@act(SCRIPTED, failures="failure_not_shown", planned_slots="slot_unmeasured", also=UNFILLED)
+def failure_without_a_look(s: Story) -> None:
+    """The instrument was missing, and a failure before HEAD is booked."""
+    run = _failure(s)
+    s.drop(s.verdicts(run))
+    s.edit(s.reads(run), outcome="unmeasured", exit_status=77, reason="instrument_missing")
+
+
+@act(SCRIPTED, failures="failure_not_shown", planned_slots="slot_unmeasured", also=UNFILLED)
+def failure_although_head_was_read(s: Story) -> None:
+    """A reader did read a HEAD, and a failure before HEAD is booked."""
+    run = s.runs("pass", subject="oak_installed")[2]
+    s.drop(s.verdicts(run))
+    s.edit(s.trial(run), reached_head=False, status="error", exit_code=1)
+
+
+@act(
+    SCRIPTED,
+    failures="failure_not_shown",
+    planned_slots="slot_unmeasured",
+    order="start_missing",
+    also="a run without a start shows neither that it ran nor when",
+)
+def failure_that_never_started(s: Story) -> None:
+    """A failure before HEAD of a run that has no start."""
+    run = _failure(s)
+    s.drop(s.verdicts(run))
+    s.drop(s.reads(run))
+    s.edit(s.trial(run), started_at_ns=None)
+
+
+@both(failures="agent_failure_as_harness_failure")
+def failure_blamed_on_the_harness(s: Story) -> None:
+    """A run whose result is wrong is called a failure of the harness and run again."""
+    old = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    s.edit(s.trial(old), status="harness_failure")
+    new = passed(s.spec, s.slot(old), s.end_ns, 7)
+    s.add(*new, replaced(old, new[0]))  # type: ignore[arg-type]
+    s.late()
+
+
+@act(
+    SCRIPTED,
+    failures="agent_failure_as_harness_failure",
+    planned_slots="slot_unlaunched",
+    also="an unlaunched attempt that nothing replaces leaves its slot unmeasured",
+)
+def failure_called_unlaunched(s: Story) -> None:
+    """A run whose result is wrong is said never to have been launched."""
+    run = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    s.edit(s.trial(run), status="unlaunched")
+
+
+for _name, _doc, _facts, _found in (
+    ("fail_without_reader", "Git failed, and nobody looked.", {"reader_event_id": None}, "fail_without_reader"),
+    (
+        "fail_on_an_unrecorded_reading",
+        "Git failed by a reading that is nowhere.",
+        {"reader_event_id": sha("nowhere")},
+        "fail_reader_not_recorded",
+    ),
+    ("fail_of_another_subject", "The failed verdict is on Oak.", {"subject": "oak_installed"}, "fail_other_subject"),
+):
+
+    def _fail_on(s: Story, facts: dict[str, Any] = _facts) -> None:
+        s.edit(s.verdicts(s.runs("fail", subject="git", reached_head=True)[0]), **facts)
+
+    _fail_on.__doc__ = _doc
+    act(SCRIPTED, name=_name, failures=_found, planned_slots="slot_unmeasured", also=UNFILLED)(_fail_on)
+
+
+@act(SCRIPTED, failures="fail_reader_saw_nothing", planned_slots="slot_unmeasured", also=UNFILLED)
+def unmeasured_booked_as_fail(s: Story) -> None:
+    """The reader's time was up on Git's repository, and Git is said to have failed."""
+    run = s.runs("fail", subject="git", reached_head=True)[0]
+    s.edit(s.reads(run), outcome="unmeasured", exit_status=77, reason="deadline", manifest_sha256=None)
+    s.edit(s.verdicts(run), manifest_sha256=None)
+
+
+@act(
+    SCRIPTED,
+    failures="failure_invalidated",
+    planned_slots="slot_invalidated",
+    also="an invalidated trial leaves its slot without a measured outcome",
+)
+def failures_alone_invalidated(s: Story) -> None:
+    """Whatever failed is called invalid."""
+    for run in s.runs("fail", subject="oak_installed"):
+        s.add(invalidated(s, run))
+
+
+# Rule 9: the evidence that the scenario demands
+
+
+@act(SCRIPTED, exact_output="lacks_exact_tree")
+def markers_for_an_exact_tree(s: Story) -> None:
+    """The exact tree is asked for, and some markers were looked at, on both sides."""
+    s.edit(kind(OracleJudged, depth="committed_tree"), depth="committed_payload")
+
+
+@act(CORE, exact_output="lacks_exact_tree")
+def markers_for_an_exact_tree_on_core(s: Story) -> None:
+    """The same on another lane."""
+    s.edit(kind(OracleJudged, depth="committed_tree"), depth="committed_payload")
+
+
+@act(AGENT, exact_output="lacks_tests")
+def tests_never_run(s: Story) -> None:
+    """The retained tests are part of the task, and nobody ran them."""
+    s.edit(kind(OracleJudged), tests=None)
+
+
+@act(
+    AGENT,
+    exact_output="lacks_tests",
+    correctness_class="classes_differ",
+    also="the tests are part of the class",
+)
+def tests_run_for_one_side(s: Story) -> None:
+    """Oak's tests were not run."""
+    s.edit(s.verdicts(*s.runs("pass", subject="oak_installed")), tests=None)
+
+
+@act(WORKTREE, exact_output="lacks_worktree")
+def worktree_not_looked_at(s: Story) -> None:
+    """The uncommitted edit is part of the task, and nobody looked for it."""
+    s.edit(kind(OracleJudged), worktree=None)
+
+
+@act(
+    AGENT,
+    exact_output="lacks_committed_payload",
+    correctness_class="class_unknown",
+    also="what was not looked at has no class",
+)
+def payload_not_looked_at(s: Story) -> None:
+    """A green test run is taken for the committed payload."""
+    s.edit(kind(OracleJudged), depth=None)
+
+
+@act(respec(OBSERVED, campaign="oe"), exact_output="no_evidence_asked")
+def no_evidence_asked(s: Story) -> None:
+    """The plan asks for no evidence."""
+    s.replan(scenarios=(replace(WIDE, evidence="none"),))
+
+
+@act(
+    ANSWERED,
+    exact_output="lacks_answer",
+    correctness_class="class_unknown",
+    also="neither an answer nor anything committed stands behind the pass",
+)
+def answer_not_scored(s: Story) -> None:
+    """An untouched tree is taken for an answer."""
+    s.edit(kind(OracleJudged, verdict="pass"), answer=None)
+
+
+@act(
+    ANSWERED,
+    exact_output="lacks_answer",
+    correctness_class="classes_differ",
+    also="a tree is another class than an answer",
+)
+def tree_for_an_answer(s: Story) -> None:
+    """Oak's untouched tree is taken for an answer."""
+    s.edit(s.verdicts(*s.runs("pass", subject="oak_installed")), answer=None, depth="committed_tree")
+
+
+for _word in ("absent", "wrong"):
+
+    def _no_control(s: Story, word: str = _word) -> None:
+        s.drop(kind(OracleJudged, control=word))
+
+    _no_control.__doc__ = f"Nobody showed that the oracle refuses an {_word} answer."
+    act(ANSWERED, name=f"no_{_word}_control", exact_output=f"control_{_word}")(_no_control)
+
+    def _control_passed(s: Story, word: str = _word) -> None:
+        s.edit(kind(OracleJudged, control=word), verdict="pass", answer="pass", reason=None)
+
+    _control_passed.__doc__ = f"The oracle passes an {_word} answer."
+    act(ANSWERED, name=f"{_word}_control_passes", exact_output=f"control_{_word}")(_control_passed)
+
+
+@act(ANSWERED, exact_output="control_absent control_wrong")
+def controls_run_afterwards(s: Story) -> None:
+    """The negative controls were run when the answers were in."""
+    s.edit(lambda e: isinstance(e, OracleJudged) and e.control is not None, recorded_at_ns=s.end_ns)
+
+
+for _name, _doc, _facts in (
+    ("controls_of_another_contract", "The key was edited after the controls.", {"contract_sha256": sha("older")}),
+    ("controls_of_another_oracle", "The oracle was changed after the controls.", {"oracle_version": 7}),
+    ("controls_of_another_scenario_version", "The controls are of version 3.", {"scenario_version": 3}),
+    ("controls_of_another_campaign", "The controls were run for another campaign.", {"campaign": "elsewhere"}),
+):
+
+    def _other_controls(s: Story, facts: dict[str, Any] = _facts) -> None:
+        s.edit(lambda e: isinstance(e, OracleJudged) and e.control is not None, **facts)
+
+    _other_controls.__doc__ = _doc
+    act(ANSWERED, name=_name, exact_output="control_absent control_wrong")(_other_controls)
+
+
+# Rule 10: no undecided contradiction
+
+BLOCKED = "an undecided slot has no measured outcome, which here leaves thirty"
+
+
+def _contradict(s: Story, **facts: Any) -> TrialRecorded:
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    s.edit(s.trial(run), **facts)
+    return run
+
+
+@both(conflicts="pass_with_timeout")
+def timeout_counted_as_success(s: Story) -> None:
+    """A run over its time limit is a success because its result is right."""
+    _contradict(s, status="timeout", exit_code=None)
+
+
+@act(SCRIPTED, conflicts="pass_with_error")
+def error_counted_as_success(s: Story) -> None:
+    """A run that ended with an error is a success because its result is right."""
+    _contradict(s, status="error", exit_code=1)
+
+
+@act(SCRIPTED, conflicts="pass_without_head")
+def pass_without_head(s: Story) -> None:
+    """The harness saw no commit and the oracle a pass."""
+    _contradict(s, reached_head=False)
+
+
+@act(
+    SCRIPTED,
+    conflicts="pass_with_harness_failure",
+    planned_slots="slot_harness_failure",
+    also="a harness failure that nothing replaces leaves its slot unmeasured",
+)
+def harness_failure_that_passed(s: Story) -> None:
+    """A failure of the harness is a success because its result is right."""
+    _contradict(s, status="harness_failure")
+
+
+@act(
+    SCRIPTED,
+    conflicts="pass_with_unlaunched",
+    planned_slots="slot_unlaunched",
+    also="an unlaunched trial that nothing replaces leaves its slot unmeasured",
+)
+def unlaunched_that_passed(s: Story) -> None:
+    """A trial passed that was never launched."""
+    _contradict(s, status="unlaunched")
+
+
+@act(SCRIPTED, conflicts="verdicts_disagree")
+def judged_until_it_passed(s: Story) -> None:
+    """A failed trial was judged again until the oracle passed it."""
+    run = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    read = reading(run)
+    s.add(read, judgement(s.spec, run, read))
+
+
+@act(SCRIPTED, conflicts="verdicts_disagree")
+def unreadable_then_passed(s: Story) -> None:
+    """The store was in use when it was read, and at a second look it passed."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    read = reading(run, outcome="unmeasured", exit_status=77, reason="not_quiescent", manifest_sha256=None)
+    word = judgement(
+        s.spec, run, read, verdict="unmeasured", reason="not_quiescent", depth=None, manifest_sha256=None
+    )
+    s.add(read, word)
+
+
+@act(
+    SCRIPTED,
+    conflicts="verdicts_disagree",
+    exact_output="lacks_exact_tree",
+    also="one of the two passes is not of the exact tree",
+)
+def two_passes_of_two_classes(s: Story) -> None:
+    """A trial passed twice, once by its tree and once by its markers."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    read = reading(run, objects_verified=3)
+    s.add(read, judgement(s.spec, run, read, depth="committed_payload"))
+
+
+for _name, _doc, _facts in (
+    ("pass_with_too_large_file", "A file over the size limit is in scope, and it passed.", {"oversize_count": 1}),
+    ("pass_with_a_link_in_scope", "A link is in scope where a file belongs, and it passed.", {"nonregular_count": 1}),
+    ("pass_with_colliding_paths", "Two paths in scope collide, and it passed.", {"colliding_count": 1}),
+):
+
+    def _against_evidence(s: Story, facts: dict[str, Any] = _facts) -> None:
+        s.edit(s.reads(s.runs("pass", subject="oak_installed", reached_head=True)[2]), **facts)
+
+    _against_evidence.__doc__ = _doc
+    act(SCRIPTED, name=_name, conflicts="pass_against_its_evidence")(_against_evidence)
+
+
+for _part, _spec in (("tests", AGENT), ("worktree", WORKTREE), ("answer", ANSWERED)):
+
+    def _part_failed(s: Story, part: str = _part) -> None:
+        run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+        s.edit(s.verdicts(run), **{part: "fail"})
+
+    _part_failed.__doc__ = f"The {_part} failed, and the oracle's word is pass."
+    _more = {"correctness_class": "class_unknown"} if _part == "answer" else {}
+    act(
+        _spec,
+        name=f"pass_although_{_part}_failed",
+        conflicts="pass_against_its_evidence",
+        exact_output=f"lacks_{_part}",
+        also="what failed is not the evidence that the scenario demands",
+        **_more,
+    )(_part_failed)
+
+
+def conflict_rule(s: Story, at_ns: int, decision: str, conflict: str = "pass_with_timeout") -> ConflictRuleRecorded:
+    """A recorded rule on a conflict."""
+    return ConflictRuleRecorded(
+        **envelope(at_ns),
+        campaign=s.spec.campaign,
+        conflict=conflict,  # type: ignore[arg-type]
+        decision=decision,  # type: ignore[arg-type]
+        who="operator",
+        why="It is written in the study plan.",
+    )
+
+
+@act(SCRIPTED, conflicts="rule_too_late")
+def conflicts_decided_afterwards(s: Story) -> None:
+    """When the timeouts were seen, a rule was recorded that they are passes."""
+    _contradict(s, status="timeout", exit_code=None)
+    s.add(conflict_rule(s, s.end_ns, "pass"))
+
+
+@act(SCRIPTED, conflicts="rule_too_late")
+def conflicts_decided_by_a_false_clock(s: Story) -> None:
+    """The rule carries an early time, and the ledger took it in after the trials."""
+    _contradict(s, status="timeout", exit_code=None)
+    s.add(conflict_rule(s, s.spec.start_ns + SECOND, "pass"))
+
+
+@act(SCRIPTED, conflicts="rules_disagree pass_with_timeout")
+def conflicts_decided_both_ways(s: Story) -> None:
+    """Two rules decide both ways."""
+    _contradict(s, status="timeout", exit_code=None)
+    s.events[1:1] = [
+        conflict_rule(s, s.spec.start_ns + SECOND, "pass"),
+        conflict_rule(s, s.spec.start_ns + 2 * SECOND, "fail"),
+    ]
+
+
+@act(SCRIPTED, conflicts="pass_with_timeout")
+def another_conflict_decided(s: Story) -> None:
+    """There is a rule on errors and none on timeouts."""
+    _contradict(s, status="timeout", exit_code=None)
+    s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "fail", "pass_with_error"))
+
+
+# Rule 11: claims above the noise floor
+
+
+def _claims(s: Story, *claims: Claim) -> None:
+    s.replan(claims=claims)
+
+
+@act(AGENT, noise_floor="effect_smaller_than_claimed")
+def claim_too_large(s: Story) -> None:
+    """Thirty per cent were measured and sixty are claimed."""
+    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 600))
+
+
+@act(AGENT, noise_floor="effect_within_noise")
+def claim_within_noise(s: Story) -> None:
+    """Half a per cent is claimed, less than Git differs from itself."""
+    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 5))
+
+
+@act(AGENT, noise_floor="effect_smaller_than_claimed effect_within_noise")
+def claim_in_the_wrong_direction(s: Story) -> None:
+    """Git is claimed to be the faster one."""
+    _claims(s, Claim("wall_ns", "git", "oak_installed", "lower", 100))
+
+
+@act(AGENT, noise_floor="effect_smaller_than_claimed effect_within_noise")
+def claim_of_more_that_is_less(s: Story) -> None:
+    """More is claimed where less was measured."""
+    _claims(s, Claim("wall_ns", "oak_installed", "git", "higher", 100))
+
+
+@act(
+    respec(SCRIPTED, campaign="nn", order=None, preregistered=False),
+    noise_floor="claim_without_null",
+)
+def claim_without_null(s: Story) -> None:
+    """Nobody measured Git against itself."""
+    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 100))
+
+
+@act(AGENT, noise_floor="metric_unmeasured")
+def claim_on_a_null_metric(s: Story) -> None:
+    """One success has no value, and the rest is claimed."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    s.edit(s.trial(run), metrics={"wall_ns": None, "store_bytes": 5})
+
+
+@act(AGENT, noise_floor="metric_unmeasured")
+def claim_on_a_missing_metric(s: Story) -> None:
+    """One success does not mention the metric."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    s.edit(s.trial(run), metrics={"store_bytes": 5})
+
+
+@act(AGENT, noise_floor="metric_unmeasured noise_unmeasured")
+def claim_on_an_unknown_metric(s: Story) -> None:
+    """Energy is claimed and nobody measured it."""
+    _claims(s, Claim("energy_uj", "oak_installed", "git", "lower", 100))
+
+
+@act(AGENT, noise_floor="metric_unmeasured noise_unmeasured")
+def claim_on_an_unknown_operation(s: Story) -> None:
+    """A timed unit is claimed that no record has."""
+    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 100, operation="commit"))
+
+
+@act(AGENT, noise_floor="metric_unmeasured")
+def baseline_of_zero(s: Story) -> None:
+    """A baseline of zero makes every difference infinite."""
+    run = s.runs("pass", subject="git", reached_head=True)[2]
+    s.edit(s.trial(run), metrics={"wall_ns": 0, "store_bytes": 5})
+
+
+@act(AGENT, noise_floor="noise_unmeasured")
+def null_hardly_measured(s: Story) -> None:
+    """The null comparison has values in a handful of blocks."""
+    s.edit(s.trial(*s.runs(subject="git_again")[5:]), metrics={"store_bytes": 5})
+
+
+@act(AGENT, noise_floor="null_is_not_itself")
+def null_of_another_build(s: Story) -> None:
+    """What is measured as Git again is another build."""
+    runs = s.runs(subject="git_again")
+    s.edit(s.trial(*runs), subject_binary_sha256=sha("another build"))
+    s.edit(s.reads(*runs), subject_binary_sha256=sha("another build"))
+    s.edit(kind(SubjectIdentified, subject="git_again"), binary_sha256=sha("another build"))
+
+
+@act(AGENT, noise_floor="null_is_not_itself claim_without_null")
+def null_of_nothing(s: Story) -> None:
+    """A null of a subject that the plan does not have."""
+    s.replan(subjects=(*PAIR, SubjectPlan("git_again", null_of="git_main")))
+
+
+@act(AGENT, noise_floor="claim_without_subjects metric_unmeasured")
+def claim_on_an_unplanned_subject(s: Story) -> None:
+    """A subject is claimed to be faster that the plan does not have."""
+    _claims(s, Claim("wall_ns", "oak_main", "git", "lower", 100))
+
+
+@act(AGENT, noise_floor="claim_without_subjects effect_smaller_than_claimed effect_within_noise")
+def claim_against_the_null(s: Story) -> None:
+    """The null is claimed to be faster than what it measures again."""
+    _claims(s, Claim("wall_ns", "git_again", "git", "lower", 100))
+
+
+@act(AGENT, noise_floor="claim_without_scenario")
+def claim_on_another_scenario(s: Story) -> None:
+    """The claim is on a scenario that the plan does not compare."""
+    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 100, scenario="wide_config_refactor"))
+
+
+@act(AGENT, noise_floor="effect_smaller_than_claimed effect_within_noise")
+def better_success_rate_claimed(s: Story) -> None:
+    """The rates are hardly apart and a difference is claimed."""
+    _claims(s, Claim("success_rate_permille", "oak_installed", "git", "higher", 50))
+
+
+# Rule 12: declared in time
+
+
+@both(preregistration="declared_late")
+def plan_called_preregistered(s: Story) -> None:
+    """The plan was declared when the first runs were in."""
+    runs = sorted(e.started_at_ns for e in s.runs() if e.started_at_ns)
+    s.edit(kind(CampaignDeclared), recorded_at_ns=runs[4] + 1)
+
+
+@act(SCRIPTED, preregistration="declared_late", notes={"order": {"order_declared_late"}})
+def plan_with_a_false_clock(s: Story) -> None:
+    """The declaration carries an early time, and the ledger took it in after the trials."""
+    gone = s.drop(kind(CampaignDeclared))
+    s.add(*gone)
+
+
+@act(SCRIPTED, preregistration="declared_late", notes={"order": {"order_declared_late"}})
+def plan_at_the_moment_of_the_first_start(s: Story) -> None:
+    """The declaration has the very time of the first start."""
+    first = min(e.started_at_ns for e in s.runs() if e.started_at_ns)
+    s.edit(kind(CampaignDeclared), recorded_at_ns=first)
+
+
+# Rule 13: the study's own criteria
+
+
+@both(study_criteria="not_attested")
+def criteria_not_attested(s: Story) -> None:
+    """Nobody says that the criteria are met."""
+    s.drop(kind(StudyCriteriaAttested))
+
+
+@act(SCRIPTED, study_criteria="not_attested")
+def one_criterion_forgotten(s: Story) -> None:
+    """One of two criteria is attested."""
+    s.edit(kind(StudyCriteriaAttested), criteria=s.spec.criteria[:1])
+
+
+@act(SCRIPTED, study_criteria="other_text_attested")
+def another_text_attested(s: Story) -> None:
+    """What is attested under the name is a weaker text."""
+    weaker = (replace(s.spec.criteria[0], text_sha256=sha("weaker")), s.spec.criteria[1])
+    s.edit(kind(StudyCriteriaAttested), criteria=weaker)
+
+
+@act(SCRIPTED, study_criteria="attested_early")
+def attested_before_the_end(s: Story) -> None:
+    """The attestation was signed before the last trial had started."""
+    last = max(e.started_at_ns for e in s.runs() if e.started_at_ns)
+    s.edit(kind(StudyCriteriaAttested), recorded_at_ns=last)
+
+
+@act(SCRIPTED, study_criteria="no_criteria")
+def study_without_criteria(s: Story) -> None:
+    """The study has no criteria of its own."""
+    s.replan(criteria=())
+
+
+# Honest campaigns: what a careful team really runs
+
+
+@functools.cache
+def with_operations() -> tuple[AnyEvent, ...]:
+    """An honest campaign whose trials are recorded once for the task and once for each timed unit."""
+    spec = respec(AGENT, campaign="ops", claims=(Claim("wall_ns", "oak_installed", "git", "lower", 100, operation="commit"),))
+    out: list[AnyEvent] = []
+    for event in honest(spec, usual):
+        out.append(event)
+        if isinstance(event, TrialRecorded) and event.status == "completed":
+            wall = event.metrics["wall_ns"]
+            assert wall is not None
+            for unit, share in (("commit", 4), ("status", 9)):
+                out.append(
+                    replace(
+                        event,
+                        operation=unit,
+                        metrics={"wall_ns": wall // share},
+                        row_sha256=sha("row", unit, event.trial),
+                        status_code=None,
+                    )
+                )
+    return tuple(out)
+
+
+def told(spec: Spec, do: Callable[[Story], object], outcome: Any = usual) -> tuple[AnyEvent, ...]:
+    """An honest campaign with something honest done to it."""
+    s = Story(spec, list(base(spec, outcome)))
+    do(s)
+    return tuple(s.events)
+
+
+def _decided(decision: str) -> Callable[[Story], None]:
+    def do(s: Story) -> None:
+        _contradict(s, status="timeout", exit_code=None)
+        s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, decision))
+
+    return do
+
+
+def _decided_late(s: Story) -> None:
+    _contradict(s, status="timeout", exit_code=None)
+    s.add(conflict_rule(s, s.end_ns, "fail"))
+
+
+def _vouched(s: Story) -> None:
+    _git_reads(s, **{**INSTRUMENT, **QUALIFIED})
+    _oak_reads(s, backend="native", **QUALIFIED)
+
+
+def _all_subject_binary(s: Story) -> None:
+    _git_reads(s, **{**INSTRUMENT, "instrument_sha256": sha("binary", "git"), "relation": "subject_binary"})
+
+
+def _said_once(s: Story) -> None:
+    s.edit(
+        kind(TrialRecorded),
+        subject_binary_sha256=None,
+        subject_version=None,
+        subject_source_sha256=None,
+        subject_dirty=None,
+    )
+
+
+def _released(s: Story) -> None:
+    s.edit(kind(TrialRecorded), subject_source_sha256=None, subject_dirty=None)
+    s.edit(kind(SubjectIdentified), source_sha256=None, dirty=None)
+
+
+def _unnumbered(s: Story) -> None:
+    s.edit(kind(TrialRecorded), repetition=None)
+
+
+def _no_numbers_no_order(s: Story) -> None:
+    s.edit(kind(TrialRecorded), repetition=None)
+
+
+def _two_verdicts(s: Story) -> None:
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    read = reading(run, objects_verified=3)
+    s.add(read, judgement(s.spec, run, read))
+
+
+def _second_look(s: Story) -> None:
+    """The reader's time was up, and a second reading with a longer one passed."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    read = reading(run, outcome="unmeasured", exit_status=77, reason="deadline", manifest_sha256=None)
+    word = judgement(
+        s.spec, run, read, verdict="unmeasured", reason="deadline", depth=None, manifest_sha256=None
+    )
+    s.add(read, word)
+
+
+def _null_rate(s: Story) -> None:
+    s.replan(claims=(Claim("store_bytes", "oak_installed", "git", "lower", 0, scenario="bugfix_test_loop"),))
+
+
+def _invalid_and_run_again(s: Story) -> None:
+    old = s.runs(subject="oak_installed", repetition=5)[0]
+    s.add(invalidated(s, old))
+
+
+HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
+    "honest_agent": (AGENT, lambda: base(AGENT)),
+    "honest_scripted": (SCRIPTED, lambda: base(SCRIPTED)),
+    "honest_all_passed": (SCRIPTED, lambda: base(SCRIPTED, always)),
+    "honest_two_models": (TWO_MODELS, lambda: base(TWO_MODELS)),
+    "honest_with_diagnostic": (WITH_DIAGNOSTIC, lambda: base(WITH_DIAGNOSTIC)),
+    "honest_observed": (OBSERVED, lambda: base(OBSERVED)),
+    "honest_worktree": (WORKTREE, lambda: base(WORKTREE)),
+    "honest_answers": (ANSWERED, lambda: base(ANSWERED)),
+    "honest_core": (CORE, lambda: base(CORE)),
+    "honest_operations": (respec(AGENT, campaign="ops"), with_operations),
+    "honest_whole_agent": (WHOLE_AGENT, lambda: base(WHOLE_AGENT)),
+    "honest_whole_workflow": (WHOLE_WORKFLOW, lambda: base(WHOLE_WORKFLOW)),
+    "honest_timeouts_fail": (SCRIPTED, lambda: told(SCRIPTED, _decided("fail"))),
+    "honest_timeouts_pass": (SCRIPTED, lambda: told(SCRIPTED, _decided("pass"))),
+    "honest_timeouts_fail_late": (SCRIPTED, lambda: told(SCRIPTED, _decided_late)),
+    "honest_vouched_for": (SCRIPTED, lambda: told(SCRIPTED, _vouched)),
+    "honest_identified_once": (SCRIPTED, lambda: told(SCRIPTED, _said_once)),
+    "honest_releases": (SCRIPTED, lambda: told(SCRIPTED, _released)),
+    "honest_unnumbered": (OBSERVED, lambda: told(OBSERVED, _no_numbers_no_order, always)),
+    "honest_judged_twice": (SCRIPTED, lambda: told(SCRIPTED, _two_verdicts)),
+    "honest_second_look": (SCRIPTED, lambda: told(SCRIPTED, _second_look)),
+}
+
+
+def honest_events(name: str, number: int) -> list[AnyEvent]:
+    """An honest campaign under its own name and days."""
+    spec, make = HONEST[name]
+    return seal(rebased(make(), spec, spec, name, number))
+
+
+def everything() -> Iterator[tuple[str, list[AnyEvent]]]:
+    """Every campaign of the suite, honest ones first, each on days of its own."""
+    for number, name in enumerate(HONEST):
+        yield name, honest_events(name, number)
+    for number, one in enumerate(ACTS.values(), len(HONEST)):
+        yield one.name, story(one, number)
