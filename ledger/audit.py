@@ -27,7 +27,7 @@ from ledger.audit_identity import check_copies, check_producer_keys
 from ledger.audit_source import Source
 from ledger.audit_tree import Claim, OriginTree, check_numbers, fold, is_sha256, origins
 from ledger.checkpoints import CheckpointError, Note, PublicKey, SignatureError
-from ledger.errors import EXIT_LEDGER, EXIT_OK, LedgerOpenError
+from ledger.errors import EXIT_LEDGER, EXIT_OK, LedgerDamagedError, LedgerOpenError
 from ledger.store import SCHEMA_VERSION, Checkpoint, Ledger, check_header, connect
 
 __all__ = ["AuditReport", "Finding", "audit_ledger"]
@@ -108,8 +108,9 @@ def audit_ledger(
     """
     started = time.monotonic_ns()
     given = [_given(c) for c in checkpoints]
+    options = (given, public_key, kept, deep, max_findings, started)
     if isinstance(target, Ledger):
-        return _audit(target.con, target.path, given, public_key, kept, deep, max_findings, started)
+        return _audit_or_damaged(target.con, target.path, *options)
     path = os.fspath(target)
     check_header(path)
     con = connect(path, read_only=True, lock_timeout_s=lock_timeout_s)
@@ -117,9 +118,21 @@ def audit_ledger(
         try:
             con.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
             con.execute("SET temp_directory = '" + folder.replace("'", "''") + "'")
-            return _audit(con, path, given, public_key, kept, deep, max_findings, started)
+            return _audit_or_damaged(con, path, *options)
         finally:
             con.close()
+
+
+def _audit_or_damaged(con: duckdb.DuckDBPyConnection, path: str, *options: Any) -> AuditReport:
+    """Audit, and say that the file is damaged when DuckDB cannot read it to the end."""
+    try:
+        return _audit(con, path, *options)
+    except duckdb.Error as e:
+        text = " ".join(str(e).split())[:300]
+        raise LedgerDamagedError(
+            f"{path} cannot be read to its end ({text}): "
+            "restore it from a copy and compare that with a kept checkpoint"
+        ) from e
 
 
 def _given(checkpoint: str | os.PathLike[str] | Note | Checkpoint) -> tuple[str, Note]:

@@ -9,14 +9,19 @@ says, and the payload the canonical bytes of an event that this package knows.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, get_args
 
+import duckdb
 import msgspec
 
 from ledger.audit_finding import Finding, Findings
 from ledger.audit_source import Source
+from ledger.audit_worker import COLUMN_END, NULL, ROW_END, VALUE, Chunk, Worker
 from ledger.decode import decode
 from ledger.errors import BadEventError
 from ledger.events import AnyEvent, leaf_hash
@@ -120,7 +125,10 @@ def _show(value: str | None) -> str:
 
 
 #: Rows checked at a time.
-CHUNK = 20_480
+CHUNK = 4096
+
+#: Rows from which on it pays to start processes for the texts.
+WORKERS_FROM = 40_000
 
 _ROWS = (
     "SELECT origin, seq, event_id, payload, "
@@ -128,16 +136,90 @@ _ROWS = (
     + " FROM audited_events WHERE row >= ? AND row < ? ORDER BY row"
 )
 
+_COLUMNS = ", ".join(
+    f"coalesce('{VALUE}' || {name}, '{NULL}')"
+    for name in ("kind", "kind_version", *SCALAR_COLUMNS, "condition_key")
+)
+
+#: A chunk in one row, and how many of its events have no place or no text.
+_CHUNK = (
+    "SELECT count(*), encode(string_agg(payload, chr(10))), encode(string_agg(event_id, '')), "
+    f"encode(string_agg(concat_ws(chr({ord(COLUMN_END)}), {_COLUMNS}), chr({ord(ROW_END)}))), "
+    "count(*) FILTER (WHERE origin IS NULL OR seq IS NULL OR seq < 0 OR payload IS NULL OR event_id IS NULL) "
+    "FROM audited_events WHERE row >= ? AND row < ?"
+)
+
 
 @contextmanager
 def check_contents(source: Source, findings: Findings, *, deep: bool) -> Iterator[None]:
-    """Check every row while the block runs; all of them are checked when it ends."""
-    yield
-    if not deep:
-        return
+    """Check every row while the block runs; all of them are checked when it ends.
+
+    Chunks of rows are checked as a whole, in processes of their own when there are many. A chunk that does
+    not hold is gone through row by row, so that every bad event is named.
+    """
     con = source.cursor()
-    last = con.execute("SELECT max(row) FROM audited_events").fetchone()
+    last = con.execute("SELECT max(row) FROM audited_events").fetchone() if deep else None
     end = int(last[0]) + 1 if last and last[0] is not None else 0
-    for first in range(0, end, CHUNK):
-        for row in con.execute(_ROWS, [first, first + CHUNK]).fetchall():
-            findings.extend(check_row(row))
+    chunks = _Chunks(end)
+    if end < WORKERS_FROM:
+        yield
+        _check_chunks(con, chunks, findings, Chunk.holds)
+        return
+    workers = [Worker() for _ in range(min(8, len(os.sched_getaffinity(0))))]
+    try:
+        with ThreadPoolExecutor(len(workers)) as pool:
+            jobs = [
+                pool.submit(_check_chunks, source.cursor(), chunks, findings, worker.holds)
+                for worker in workers
+            ]
+            try:
+                yield
+            except BaseException:
+                chunks.stop()
+                raise
+            for job in jobs:
+                job.result()
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+class _Chunks:
+    """Hands out the first rows of chunks to several threads."""
+
+    def __init__(self, end: int) -> None:
+        self._left = iter(range(0, end, CHUNK))
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> _Chunks:
+        return self
+
+    def __next__(self) -> int:
+        with self._lock:
+            return next(self._left)
+
+    def stop(self) -> None:
+        """Hand out no more."""
+        with self._lock:
+            self._left = iter(range(0))
+
+
+def _check_chunks(
+    con: duckdb.DuckDBPyConnection,
+    chunks: _Chunks,
+    findings: Findings,
+    hold: Callable[[Chunk], bool],
+) -> None:
+    try:
+        for first in chunks:
+            if not _chunk_holds(con, first, hold):
+                for row in con.execute(_ROWS, [first, first + CHUNK]).fetchall():
+                    findings.extend(check_row(row))
+    except BaseException:
+        chunks.stop()
+        raise
+
+
+def _chunk_holds(con: duckdb.DuckDBPyConnection, first: int, hold: Callable[[Chunk], bool]) -> bool:
+    count, payloads, ids, columns, bad = con.execute(_CHUNK, [first, first + CHUNK]).fetchone() or (0,) * 5
+    return not count or (not bad and hold(Chunk(count, payloads, ids, columns)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -40,12 +41,14 @@ class Findings:
     limit: int = MAX_FINDINGS
     kept: list[Finding] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, finding: Finding) -> None:
-        """Take in one finding."""
-        self.counts[finding.code] += 1
-        if len(self.kept) < self.limit:
-            self.kept.append(finding)
+        """Take in one finding, from any thread."""
+        with self._lock:
+            self.counts[finding.code] += 1
+            if len(self.kept) < self.limit:
+                self.kept.append(finding)
 
     def extend(self, findings: Iterable[Finding]) -> None:
         """Take in several findings."""

@@ -14,10 +14,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from ledger import audit, audit_contents, audit_identity, audit_tree, audit_worker, sqlfiles
 from ledger import checkpoints as cp
-from ledger import sqlfiles
 from ledger.audit import audit_ledger
-from ledger.errors import LedgerDamagedError
+from ledger.errors import LedgerDamagedError, OakledgerError
 from ledger.events import canonical, leaf_hash
 from ledger.frontier import Frontier
 from ledger.store import open_ledger
@@ -610,3 +610,131 @@ def test_without_any_checkpoint_a_lost_tail_cannot_be_seen(killed_ledger, tmp_pa
     assert report.ok and report.events < 12
     head = hashlib.sha256(b"any").digest()
     assert not audit_ledger(copy, checkpoints=[cp.Checkpoint("origin/a", 12, head)]).ok
+
+
+# Many rows: chunks, threads and processes
+
+
+@pytest.fixture
+def in_processes(monkeypatch):
+    """Audit in small chunks by processes, as with a large ledger."""
+    monkeypatch.setattr(audit_contents, "WORKERS_FROM", 0)
+    monkeypatch.setattr(audit_contents, "CHUNK", 16)
+    monkeypatch.setattr(audit_tree, "WINDOW", 16)
+    monkeypatch.setattr(audit_identity, "PART_ROWS", 50)
+
+
+def test_a_large_ledger_is_audited_like_a_small_one(make_ledger, monkeypatch, in_processes):
+    path = make_ledger(batches=12)
+    asked = []
+    holds = audit_worker.Worker.holds
+    monkeypatch.setattr(
+        audit_worker.Worker, "holds", lambda self, chunk: asked.append(chunk.count) or holds(self, chunk)
+    )
+    report = audit_ledger(path)
+    assert report.findings == () and sum(asked) == 132
+    unguard(path)
+    tamper(
+        path,
+        "UPDATE events SET subject = 'None' WHERE seq = 6",
+        "UPDATE events SET subject = '-' WHERE seq = 7",
+        "UPDATE events SET subject = '' WHERE seq = 8",
+        "UPDATE events SET trial = trial || chr(1) WHERE seq = 47",
+        "UPDATE events SET kind = NULL WHERE seq = 80",
+        "UPDATE events SET payload = replace(payload, 'late', 'last') WHERE seq = 96",
+        "UPDATE events SET payload = payload || chr(10) || payload WHERE seq = 97",
+        "UPDATE events SET event_id = upper(event_id) WHERE seq = 131",
+    )
+    report = audit_ledger(path)
+    found = {(f.code, f.seq) for f in report.findings if f.seq is not None}
+    assert found == {
+        ("columns", 6),
+        ("columns", 7),
+        ("columns", 8),
+        ("columns", 47),
+        ("columns", 80),
+        ("event_id", 96),
+        ("event_id", 97),
+        ("payload", 97),
+        ("event_id", 131),
+    }
+    assert {(r[3], r[1]) for r in sql_audit(path, "bad_events")} == found
+
+
+def test_the_payload_none_is_told_from_null(make_ledger, in_processes):
+    """The text None and no value look alike in a chunk; the rows are then looked at one by one."""
+    path = make_ledger(batches=1)
+    rehash(path, 2, lambda p: p.replace('"subject":"git"', '"subject":"None"'))
+    tamper(path, "UPDATE events SET subject = 'None' WHERE seq = 2")
+    assert not any(f.seq == 2 for f in audit_ledger(path).findings)
+    tamper(path, "UPDATE events SET subject = NULL WHERE seq = 2")
+    found = [f for f in audit_ledger(path).findings if f.seq == 2]
+    assert [f.code for f in found] == ["columns"] and "subject is null" in found[0].detail
+
+
+def test_columns_that_look_alike_when_joined_are_told_apart(make_ledger, in_processes):
+    """Texts with the separators of the chunk in them, shifted by one column."""
+    path = make_ledger(batches=1)
+    unguard(path)
+    tamper(path, "UPDATE events SET campaign = campaign || chr(1) || lane, lane = NULL WHERE seq = 3")
+    tamper(path, "UPDATE events SET verdict = NULL, outcome = NULL, reason = 'None' WHERE seq = 7")
+    assert {f.seq for f in audit_ledger(path).findings if f.code == "columns"} >= {3}
+
+
+def test_helpers_that_die_change_nothing(make_ledger, monkeypatch, in_processes):
+    path = make_ledger(batches=12)
+    start = audit_worker.Worker.__init__
+
+    def dying(self):
+        start(self)
+        self._process.kill()
+
+    monkeypatch.setattr(audit_worker.Worker, "__init__", dying)
+    assert audit_ledger(path).ok
+    unguard(path)
+    tamper(path, "UPDATE events SET subject = 'x' WHERE seq = 100")
+    assert {f.seq for f in audit_ledger(path).findings if f.code == "columns"} == {100}
+
+
+def test_an_error_while_helpers_run_ends_them(make_ledger, monkeypatch, in_processes):
+    path = make_ledger(batches=12)
+    workers = []
+    start = audit_worker.Worker.__init__
+
+    def noted(self):
+        workers.append(self)
+        start(self)
+
+    monkeypatch.setattr(audit_worker.Worker, "__init__", noted)
+
+    def broken(*_):
+        raise duckdb.IOException("the disk is gone")
+
+    monkeypatch.setattr(audit, "check_copies", broken)
+    with pytest.raises(LedgerDamagedError, match="the disk is gone"):
+        audit_ledger(path)
+    assert workers and all(w._process.poll() is not None for w in workers)
+
+
+def test_a_damaged_block_is_reported_as_damage(tmp_path, one_of_each):
+    """A byte changed in the data of the file itself: the database's own checksum refuses the block."""
+    path = tmp_path / "l.duckdb"
+    with open_ledger(path) as ledger:
+        for i in range(40):
+            ledger.append(one_of_each("run", 20 * i))
+    with duckdb.connect(str(path)) as con:
+        con.execute("CHECKPOINT")
+    data = bytearray(path.read_bytes())
+    hits = 0
+    for at in range(3 * 4096, len(data), len(data) // 12):
+        damaged = bytearray(data)
+        damaged[at + 1000] ^= 0x10
+        path.write_bytes(damaged)
+        try:
+            report = audit_ledger(path)
+        except OakledgerError as e:
+            assert e.exit_status == 3 and "\n" not in str(e)
+            hits += 1
+        else:
+            assert report.ok or report.exit_status == 3  # a free block, or one that is not read
+    assert hits

@@ -1,0 +1,147 @@
+"""Speed and memory of the audit, on ledgers of a million and of ten million events that verify.
+
+Whole processes, as people run them: `oakledger audit --json`. The peak is that of all its processes together,
+sampled while it runs. Processor time stands beside the wall time: on a busy machine that is the figure to
+compare. The audit in plain SQL, what an auditor without oakledger runs, is measured on the smaller ledger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+import duckdb
+
+from bench.ledger_ingest import events
+from ledger import sqlfiles
+from ledger.checkpoints import keep
+from ledger.staging import Staging
+from ledger.store import open_ledger
+
+EVENTS = 1_000_000
+LARGE = 10_000_000
+RUNS = 3
+BATCH = 500_000
+QUERIES = ("bad_events", "gaps", "identities", "roots")
+
+
+def build(path: str, count: int, *, full: bool) -> int:
+    """Make a ledger of so many events with its kept checkpoints; returns the bytes of all payloads."""
+    size = 0
+    source = events(count, f"bench/{count}", full=full)
+    with open_ledger(path) as ledger:
+        while batch := list(itertools.islice(source, BATCH)):
+            with Staging() as staging:
+                for event in batch:
+                    staging.add_event(event)
+                size += staging.bytes
+                keep(path, ledger.append_staged(staging).checkpoint)
+    return size
+
+
+def _tree_memory(pid: int) -> int:
+    """Resident bytes of a process and its children, pages that they share counted once (PSS)."""
+    total = 0
+    with suppress(OSError):
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            children = f.read().split()
+        for one in (str(pid), *children):
+            with open(f"/proc/{one}/smaps_rollup") as f:
+                total += next(int(line.split()[1]) << 10 for line in f if line.startswith("Pss:"))
+    return total
+
+
+def audit(path: str, *options: str) -> tuple[float, float, int]:
+    """Audit in a process of its own; returns wall and processor seconds and the peak in bytes."""
+    command = [sys.executable, "-m", "ledger.cli", "--ledger", path, "audit", "--json", *options]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    peak = 0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        done = threading.Event()
+
+        def watch() -> None:
+            nonlocal peak
+            while not done.wait(0.05):
+                peak = max(peak, _tree_memory(process.pid))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        status = process.wait()
+        wall = time.perf_counter() - started
+        done.set()
+        watcher.join()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if status != 0:
+        raise SystemExit(f"the audit of {path} ended with status {status}")
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak
+
+
+def measured(path: str, count: int, size: int, runs: int) -> list[dict[str, Any]]:
+    """Return the rows of one ledger."""
+    found = [audit(path) for _ in range(runs)]
+    what = f"audit of {count:,} events of {size // count} bytes"
+    walls, cpus, peaks = ([run[i] for run in found] for i in range(3))
+    rows: list[dict[str, Any]] = [
+        {"name": f"{what}, median of {runs}", "value": statistics.median(walls), "unit": "s"},
+        {
+            "name": f"{what}, processor time",
+            "value": statistics.median(cpus) * 1e6 / count,
+            "unit": "us/event",
+        },
+        {"name": f"{what}, peak of all processes", "value": max(peaks) / 2**20, "unit": "MiB", "bound": 1024},
+    ]
+    if count == EVENTS:
+        rows[0]["bound"] = 5
+    return rows
+
+
+def in_sql(path: str, count: int) -> list[dict[str, Any]]:
+    """Return what the queries of sql/audit take."""
+    found = []
+    for name in QUERIES:
+        with duckdb.connect() as con:
+            con.execute(f"ATTACH '{path}' AS ledger (READ_ONLY)")
+            started = time.perf_counter()
+            con.execute(sqlfiles.read(f"audit/{name}.sql")).fetchall()
+            seconds = time.perf_counter() - started
+        found.append({"name": f"sql/audit/{name}.sql, {count:,} events", "value": seconds, "unit": "s"})
+    return found
+
+
+def rows(count: int = EVENTS, large: int = LARGE) -> list[dict[str, Any]]:
+    """Return the measurements; `large` 0 leaves out the larger ledger."""
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="oakledger-bench-") as folder:
+        for full in (False, True):
+            path = os.path.join(folder, f"{full}.duckdb")
+            found += measured(path, count, build(path, count, full=full), RUNS)
+        found += in_sql(path, count)
+        if large:
+            path = os.path.join(folder, "large.duckdb")
+            found += measured(path, large, build(path, large, full=False), 1)
+    return found
+
+
+def main() -> None:
+    """Print the measurements, by default of a tenth of the events."""
+    parser = argparse.ArgumentParser(prog="python -m bench.ledger_audit")
+    parser.add_argument("--events", type=int, default=EVENTS // 10)
+    parser.add_argument("--large", type=int, default=0)
+    args = parser.parse_args()
+    for row in rows(args.events, args.large):
+        print(f"{row['name']}: {row['value']:,.2f} {row['unit']}")
+
+
+if __name__ == "__main__":
+    main()
