@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "read": ("reader.cli:read", "Read a repository's HEAD with one reader."),
     "verify": ("oracles.cli:verify", "Read and judge one trial's repository."),
     "qualify": ("qualify.cli:qualify", "Decide whether a campaign's comparison may be published."),
+    "report": ("qualify.report_cli:report", "Write a campaign's report as one HTML page."),
     "verify-certificate": ("qualify.cli:verify_certificate", "Check a certificate against a ledger."),
     "audit": ("ledger.cli.audit:audit", "Verify the ledger: contents, tree, guards, views, checkpoints."),
     "checkpoint": ("ledger.cli.proofs:checkpoint", "Print the current checkpoint, signed if a key is given."),

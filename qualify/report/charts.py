@@ -118,9 +118,7 @@ def strip(
         middle = len(quantiles) // 2
         quarter = len(quantiles) // 4
         left, right = axis.at(quantiles[quarter]), axis.at(quantiles[-1 - quarter])
-        body += (
-            f'<rect class="box" x="{_n(left)}%" y="9" width="{_n(max(right - left, 0.2))}%" height="18"/>'
-        )
+        body += f'<rect class="box" x="{_n(left)}%" y="9" width="{_n(max(right - left, 0.2))}%" height="18"/>'
         ticks = sorted({_n(axis.at(q)) for q in quantiles}, key=float)
         body += "".join(f'<line class="tick" x1="{x}%" y1="12" x2="{x}%" y2="24"/>' for x in ticks)
         x = _n(axis.at(quantiles[middle]))

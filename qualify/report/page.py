@@ -133,7 +133,7 @@ def context(data: Data, ledger_name: str) -> dict[str, Any]:
         "views": views.shipped(),
         "shown_violations": SHOWN_VIOLATIONS,
         "shown_events": SHOWN_EVENTS,
-        "checkpoint_lines": checkpoint_text(decision.checkpoint),
+        "checkpoint_args": [shlex.quote(line) for line in checkpoint_text(decision.checkpoint).splitlines()],
         "commands": _commands(decision.campaign, ledger_name),
     }
 
@@ -269,7 +269,9 @@ def _matrix(data: Data, labels: Mapping[str, str], cells: Sequence[Row]) -> Row:
 def _classes(data: Data, labels: Mapping[str, str], cells: Sequence[Row]) -> Row:
     """Classes of the successes, subject beside subject."""
     anchors = {_key(c): c["anchor"] for c in cells[:DRAWN_CELLS]}
-    subjects = sorted({r["subject"] for r in data.rows("classes")} | {r["subject"] for r in data.rows("subjects")})
+    subjects = sorted(
+        {r["subject"] for r in data.rows("classes")} | {r["subject"] for r in data.rows("subjects")}
+    )
     lines: dict[tuple[Any, ...], Row] = {}
     for row in data.rows("classes"):
         line = lines.setdefault(
@@ -349,7 +351,9 @@ def _order(data: Data, ids: Any) -> Row:
         + (f"{len(wrong)} started out of the declared order." if declared else "There is no declared order.")
     )
     result |= {
-        "picture": timeline(ids, "Observed order of the trials against the declared one", said, starts, subjects),
+        "picture": timeline(
+            ids, "Observed order of the trials against the declared one", said, starts, subjects
+        ),
         "upwards": upwards,
         "said": said,
         "declared": declared,
@@ -408,9 +412,7 @@ def _claims(data: Data, labels: Mapping[str, str], ids: Any) -> list[Row]:
         found = sorted(effects[(row["claim"], *_place(row))], key=lambda e: e["role"])
         values = [0.0, float(size), *((-floor, floor) if floor is not None else ())]
         for e in found:
-            values += [
-                e[c] for c in ("low_permille", "effect_permille", "high_permille") if e[c] is not None
-            ]
+            values += [e[c] for c in ("low_permille", "effect_permille", "high_permille") if e[c] is not None]
             values += quantiles.get((row["claim"], *_place(row), e["role"], e["subject"], e["baseline"]), [])
         axis = axis_over(values)
         lines = []
@@ -496,9 +498,7 @@ def _panels(data: Data, labels: Mapping[str, str], ids: Any) -> list[Row]:
         axis = axis_over(values)
         lines = []
         for row in rows[key]:
-            said = (
-                f"median {words.quantity(metric, row['median'])}, {row['measured']} of {row['trials']} measured"
-            )
+            said = f"median {words.quantity(metric, row['median'])}, {row['measured']} of {row['trials']} measured"
             lines.append(
                 {
                     **row,
@@ -533,8 +533,6 @@ def _commands(campaign: str, ledger_name: str) -> dict[str, str]:
     """The exact commands that check the page, ready for a shell."""
     name = shlex.quote(campaign)
     tool = f"oakledger --ledger {shlex.quote(ledger_name)}"
-    database = ledger_name.replace("'", "''")
-    plain = f"ATTACH '{database}' AS ledger (READ_ONLY); .read sql/audit/roots.sql"
     return {
         "audit": f"{tool} audit --checkpoint page.checkpoint",
         "qualify": f"{tool} qualify --campaign {name} --no-record",
@@ -543,5 +541,5 @@ def _commands(campaign: str, ledger_name: str) -> dict[str, str]:
         "show": f"{tool} show",
         "sql": f"{tool} sql",
         "prove": f"{tool} prove",
-        "plain": f"duckdb -cmd {shlex.quote(plain.split('; ')[0] + ';')} -c {shlex.quote(plain.split('; ')[1])}",
+        "database": ledger_name.replace("'", "''"),
     }

@@ -102,23 +102,26 @@ QUERIES: tuple[Query, ...] = (
         "order",
         "First attempts by start time, with their declared places",
         "SELECT * FROM (\n"
-        "    SELECT started_at_ns, subject, position, in_block, block_position, event_id,\n"
-        "        row_number() OVER (ORDER BY started_at_ns, event_id) AS n, count(*) OVER () AS starts\n"
-        "    FROM order_starts WHERE campaign = $campaign\n"
+        "    SELECT o.started_at_ns, u.subject, o.position, o.in_block, t.event_id,\n"
+        "        row_number() OVER (ORDER BY o.started_at_ns, t.event_id) AS n, count(*) OVER () AS starts\n"
+        "    FROM order_starts AS o\n"
+        "    JOIN campaign_subjects AS u ON u.campaign = o.campaign AND u.n = o.subject_n\n"
+        "    JOIN trial_outcomes AS t ON t.campaign = o.campaign AND t.slot = o.slot AND t.step = 0\n"
+        "        AND t.role IN ('final', 'replaced')\n"
+        "    WHERE o.campaign = $campaign\n"
         ")\n"
         "WHERE n % greatest(starts // 12000, 1) = 0 OR n = 1 ORDER BY n",
     ),
     Query(
         "places",
         "How often each subject started first, second, ... in its block",
-        "SELECT subject, place, count(*) AS blocks\n"
+        "SELECT u.subject, o.place, count(*) AS blocks\n"
         "FROM (\n"
-        "    SELECT subject, row_number() OVER (\n"
-        "        PARTITION BY scenario, scenario_version, condition_key, repetition ORDER BY started_at_ns, subject\n"
-        "    ) AS place\n"
+        "    SELECT *, row_number() OVER (PARTITION BY block ORDER BY started_at_ns, subject_n) AS place\n"
         "    FROM order_starts WHERE campaign = $campaign\n"
-        ")\n"
-        "GROUP BY ALL ORDER BY subject, place",
+        ") AS o\n"
+        "JOIN campaign_subjects AS u ON u.campaign = o.campaign AND u.n = o.subject_n\n"
+        "GROUP BY ALL ORDER BY u.subject, o.place",
     ),
     Query(
         "order_tests",
@@ -216,20 +219,20 @@ QUERIES: tuple[Query, ...] = (
         "FROM reader_invocations AS r\n"
         "LEFT JOIN correctness_classes AS c ON c.campaign = r.campaign AND c.reader_event_id = r.event_id\n"
         "WHERE r.campaign = $campaign\n"
-        "GROUP BY ALL ORDER BY invocations DESC, ALL LIMIT 100",
+        "GROUP BY ALL ORDER BY invocations DESC, example_event_id LIMIT 100",
     ),
     Query(
         "reader_outcomes",
         "What became of the reader invocations",
         "SELECT reader, backend, outcome, reason, count(*) AS invocations, min(event_id) AS example_event_id\n"
-        "FROM reader_invocations WHERE campaign = $campaign GROUP BY ALL ORDER BY invocations DESC, ALL LIMIT 100",
+        "FROM reader_invocations WHERE campaign = $campaign GROUP BY ALL ORDER BY invocations DESC, example_event_id LIMIT 100",
     ),
     Query(
         "identities",
         "The binaries that ran",
         "SELECT subject, subject_binary_sha256, subject_version, subject_source_sha256, subject_dirty,\n"
         "    count(*) AS trials, min(event_id) AS example_event_id\n"
-        "FROM trials WHERE campaign = $campaign GROUP BY ALL ORDER BY subject, trials DESC, ALL LIMIT 200",
+        "FROM trials WHERE campaign = $campaign GROUP BY ALL ORDER BY subject, trials DESC, example_event_id LIMIT 200",
     ),
     Query(
         "environments",
