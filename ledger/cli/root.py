@@ -76,6 +76,18 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:
+    """Print the two versions that decide what a ledger file can be opened with."""
+    if not asked or ctx.resilient_parsing:
+        return
+    from importlib.metadata import version
+
+    from ledger.store import SCHEMA_VERSION
+
+    click.echo(f"oakledger, version {version('oakledger')} (ledger schema {SCHEMA_VERSION})")
+    ctx.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--ledger",
@@ -91,7 +103,14 @@ class LazyGroup(click.Group):
     metavar="SECONDS",
     help="How long to wait while another process holds the ledger.",
 )
-@click.version_option(package_name="oakledger")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the versions of package and ledger schema and exit.",
+)
 @click.pass_context
 def cli(ctx: click.Context, ledger_path: str | None, lock_timeout: float) -> None:
     """Evidence for claims that one version control system beats another.
