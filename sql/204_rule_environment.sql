@@ -1,6 +1,6 @@
 -- rule_04_environment: one known environment identity in each comparison.
 -- Grain and columns as rule_01_planned_slots. Binds the workflow and agent lanes. Subjects whose conditions differ in the
--- environment alone must have met the same set of environments.
+-- environment alone must have met the same set of environments; the events are a trial of each subject in each of them.
 CREATE OR REPLACE VIEW rule_04_environment AS
 WITH met AS (
     SELECT DISTINCT c.campaign, c.scenario, c.scenario_version, k.same_but_environment, c.subject,
@@ -30,11 +30,15 @@ found AS (
             string_agg(concat(s.subject, ' ', s.named), '; ' ORDER BY s.subject)) AS detail,
         any_value(e.event_ids) AS event_ids
     FROM sets AS s
-    LEFT JOIN (
-        SELECT t.campaign, t.scenario, t.scenario_version, k.same_but_environment, min(t.event_id) AS event_id,
-            list(DISTINCT t.event_id) FILTER (t.unplanned_because = 'condition') AS event_ids
-        FROM trial_outcomes AS t
-        JOIN conditions AS k USING (campaign, condition_key)
+    JOIN (
+        SELECT campaign, scenario, scenario_version, same_but_environment, list(event_id ORDER BY event_id) AS event_ids
+        FROM (
+            SELECT t.campaign, t.scenario, t.scenario_version, k.same_but_environment, t.subject, k.environment_id,
+                min(t.event_id) AS event_id
+            FROM trial_outcomes AS t
+            JOIN conditions AS k USING (campaign, condition_key)
+            GROUP BY ALL
+        )
         GROUP BY ALL
     ) AS e USING (campaign, scenario, scenario_version, same_but_environment)
     GROUP BY s.campaign, s.scenario, s.scenario_version, s.same_but_environment
