@@ -84,9 +84,7 @@ def workspace(ledger: Ledger, name: str = "batch") -> Iterator[duckdb.DuckDBPyCo
         cursor.close()
 
 
-def decide(
-    ledger: Ledger, con: duckdb.DuckDBPyConnection, campaign: str
-) -> qualify_decision.Decision:
+def decide(ledger: Ledger, con: duckdb.DuckDBPyConnection, campaign: str) -> qualify_decision.Decision:
     """The shipped decision on a campaign, over a workspace that holds all campaigns."""
 
     @contextlib.contextmanager

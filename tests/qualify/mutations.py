@@ -16,7 +16,6 @@ from campaigns import (
     AGENT_CONDITIONS,
     CLAIMS,
     CRITERIA,
-    DAY,
     OTHER_ENVIRONMENT,
     SCENARIOS,
     SCRIPT_CONDITIONS,
@@ -26,8 +25,6 @@ from campaigns import (
     attested,
     envelope,
     failed,
-    failed_before_head,
-    harness_failure,
     honest,
     judgement,
     kind,
@@ -37,7 +34,6 @@ from campaigns import (
     respec,
     seal,
     sha,
-    unmeasured,
 )
 
 from ledger.campaign import Slot
@@ -45,9 +41,7 @@ from ledger.events import (
     AnyEvent,
     CampaignDeclared,
     Claim,
-    Condition,
     ConflictRuleRecorded,
-    Criterion,
     OracleJudged,
     Order,
     ReaderInvoked,
@@ -323,9 +317,7 @@ def honest_campaign(spec: Spec, name: str, number: int, outcome: Any = usual) ->
     return seal(rebased(base(spec, outcome), spec, spec, name, number))
 
 
-def rebased(
-    events: Iterable[AnyEvent], spec: Spec, _: Spec, name: str | None, number: int
-) -> list[AnyEvent]:
+def rebased(events: Iterable[AnyEvent], spec: Spec, _: Spec, name: str | None, number: int) -> list[AnyEvent]:
     """Give every event another campaign, other trial names and other days; readings stay named."""
     if name is None:
         return list(events)
@@ -477,7 +469,7 @@ def replaced_trial_hidden(s: Story) -> None:
 
 @act(
     SCRIPTED,
-    planned_slots="replacement_unknown slot_unlaunched",
+    planned_slots="replacement_unknown slots_missing",
 )
 def replacement_promised(s: Story) -> None:
     """A replacement is named that nobody ever ran."""
@@ -485,14 +477,14 @@ def replacement_promised(s: Story) -> None:
     s.drop(lambda e: s.of(new)(e) and not isinstance(e, TrialReplaced))
 
 
-@act(SCRIPTED, planned_slots="replacement_circle slot_twice")
+@act(SCRIPTED, planned_slots="replacement_circle measured_attempt_replaced slot_unlaunched slot_twice")
 def replacements_in_a_circle(s: Story) -> None:
     """Each of two attempts stands in for the other, so that either may be shown."""
     old, new = s.runs(subject="oak_installed", repetition=5)
     s.add(replaced(new, old))
 
 
-@act(SCRIPTED, planned_slots="replaced_twice slot_twice")
+@act(SCRIPTED, planned_slots="replaced_twice")
 def replaced_until_it_passed(s: Story) -> None:
     """An attempt gets two replacements; one of them has the wanted result."""
     old = s.runs(subject="oak_installed", repetition=5)[0]
@@ -501,7 +493,7 @@ def replaced_until_it_passed(s: Story) -> None:
     s.late()
 
 
-@act(SCRIPTED, planned_slots="replaces_two replacement_elsewhere slot_unmeasured")
+@act(SCRIPTED, planned_slots="replaces_two replacement_elsewhere slot_harness_failure")
 def one_replacement_for_two(s: Story) -> None:
     """One good run is to stand in for two attempts."""
     old = s.runs(subject="git", repetition=9)
@@ -517,7 +509,7 @@ def replacement_of_another_slot(s: Story) -> None:
     s.edit(s.trial(new), repetition=6)
 
 
-@act(SCRIPTED, planned_slots="replacement_elsewhere slot_unlaunched slot_twice")
+@act(SCRIPTED, planned_slots="replacement_elsewhere slots_missing")
 def replacement_of_another_subject(s: Story) -> None:
     """A run of Git stands in for one of Oak."""
     old, new = s.runs(subject="oak_installed", repetition=5)
@@ -580,7 +572,12 @@ def more_trials_than_planned(s: Story) -> None:
     s.late()
 
 
-@act(SCRIPTED, planned_slots="off_plan_subject")
+@act(
+    SCRIPTED,
+    planned_slots="off_plan_subject",
+    condition_coverage="hole",
+    also="what one subject has off the plan, the other has not",
+)
 def subject_off_the_plan(s: Story) -> None:
     """A third build is run beside the planned ones."""
     run = s.runs("pass", subject="oak_installed")[0]
@@ -588,7 +585,12 @@ def subject_off_the_plan(s: Story) -> None:
     s.late()
 
 
-@act(SCRIPTED, planned_slots="off_plan_scenario")
+@act(
+    SCRIPTED,
+    planned_slots="off_plan_scenario",
+    condition_coverage="hole",
+    also="what one subject has off the plan, the other has not",
+)
 def scenario_off_the_plan(s: Story) -> None:
     """A scenario that the plan does not have is slipped in."""
     run = s.runs("pass", subject="oak_installed")[0]
@@ -598,7 +600,12 @@ def scenario_off_the_plan(s: Story) -> None:
     s.late()
 
 
-@act(SCRIPTED, planned_slots="off_plan_scenario_version slots_missing")
+@act(
+    SCRIPTED,
+    planned_slots="off_plan_scenario_version slots_missing",
+    condition_coverage="hole",
+    also="what one subject has off the plan, the other has not",
+)
 def scenario_versions_pooled(s: Story) -> None:
     """A trial of version 2 of the scenario is counted with those of version 1."""
     run = s.runs("pass", subject="oak_installed")[1]
@@ -628,7 +635,11 @@ def declared_twice(s: Story) -> None:
 def compared_with_itself(s: Story) -> None:
     """The only other subject is the first one again."""
     s.replan(subjects=(SubjectPlan("git"), SubjectPlan("oak_installed", null_of="git")))
-    both_names = {"subject_binary_sha256": sha("binary", "git"), "subject_version": "1", "subject_source_sha256": None}
+    both_names = {
+        "subject_binary_sha256": sha("binary", "git"),
+        "subject_version": "1",
+        "subject_source_sha256": None,
+    }
     s.edit(kind(TrialRecorded), subject_dirty=None, **both_names)
     s.drop(kind(SubjectIdentified))
 
@@ -666,15 +677,13 @@ def core_plan_for_workflow_runs(s: Story) -> None:
     s.edit(s.trial(*s.runs(subject="oak_installed")[:4]), lane="workflow")
 
 
-FILLERS = tuple(
-    ScenarioPlan(f"filler_{n}", 1, 1, 1, sha("contract", n), diagnostic=True) for n in range(10)
-)
+FILLERS = tuple(ScenarioPlan(f"filler_{n}", 1, 1, 1, sha("contract", n), diagnostic=True) for n in range(10))
 
 
 @act(
     SCRIPTED,
-    planned_slots="plan_too_large off_plan_repetition",
-    sample_size="too_few_measured",
+    planned_slots="plan_too_large",
+    condition_coverage="hole",
     correctness_class="nothing_measured",
     order="order_not_followed",
     also="no slot is derived from a plan of that size, so none is measured",
@@ -717,6 +726,7 @@ RULES = (
         "condition_coverage": "no_trials hole",
         "sample_size": "no_trials too_few_recorded",
         "order": "no_trials order_not_followed",
+        "study_criteria": "no_trials not_attested",
     },
 )
 def empty_campaign(s: Story) -> None:
@@ -727,7 +737,7 @@ def empty_campaign(s: Story) -> None:
 @act(
     SCRIPTED,
     also="without a plan there is nothing to hold anything against: every rule says so",
-    **{**every_rule("not_declared"), "failures": "not_declared"},
+    **{**every_rule("not_declared"), "failures": "not_declared failure_not_shown"},
 )
 def undeclared_campaign(s: Story) -> None:
     """Trials without a plan."""
@@ -744,12 +754,17 @@ def twenty_nine_trials(s: Story) -> None:
     """The budget ended at 29 trials a cell."""
 
 
-@act(SHORT, sample_size="too_few_measured too_few_recorded")
+@act(SHORT, sample_size="too_few_measured")
 def thirty_with_those_replaced(s: Story) -> None:
     """Thirty records, of which one is the attempt that another replaced."""
 
 
-@act(SCRIPTED, sample_size="copied_trial", order="start_equal", also="a whole copy has the start time too")
+@act(
+    SCRIPTED,
+    sample_size="copied_trial iterations",
+    order="start_equal order_differs",
+    also="a whole copy has the start time too",
+)
 def copied_under_a_new_id(s: Story) -> None:
     """A failed run is left out and a passed one copied into its place under a new id."""
     _copy(s, evidence=True)
@@ -770,7 +785,12 @@ def _copy(s: Story, evidence: bool, **facts: Any) -> None:
     s.events[n:n] = [copy, new_read, judgement(s.spec, copy, new_read)]
 
 
-@act(SCRIPTED, sample_size="copied_trial", order="start_equal", also="the start time is the copied one")
+@act(
+    SCRIPTED,
+    sample_size="copied_trial iterations",
+    order="start_equal order_differs",
+    also="the start time is the copied one",
+)
 def copied_with_the_times_alone(s: Story) -> None:
     """A passed run is copied with another transcript and row, and its times."""
     _copy(s, evidence=False)
@@ -821,7 +841,8 @@ def iterations_as_trials(s: Story) -> None:
     SCRIPTED,
     sample_size="identity_twice identity_in_two_cells",
     planned_slots="slots_missing",
-    also="one execution cannot fill two slots",
+    order="order_differs",
+    also="one execution cannot fill two slots, nor start at two places of the order",
 )
 def one_identity_for_two(s: Story) -> None:
     """Two runs are recorded under one trial id."""
@@ -1042,7 +1063,14 @@ def another_order_than_declared(s: Story) -> None:
     """Two runs of a block changed places."""
     for a in s.runs("pass", subject="git", reached_head=True):
         b = next((r for r in s.runs(subject="oak_installed", repetition=a.repetition)), None)
-        if b and b.started_at_ns and b.ended_at_ns and a.started_at_ns and a.ended_at_ns and a.repetition == 2:
+        if (
+            b
+            and b.started_at_ns
+            and b.ended_at_ns
+            and a.started_at_ns
+            and a.ended_at_ns
+            and a.repetition == 2
+        ):
             break
     s.edit(s.trial(a), started_at_ns=b.started_at_ns, ended_at_ns=b.ended_at_ns)  # type: ignore[union-attr]
     s.edit(s.trial(b), started_at_ns=a.started_at_ns, ended_at_ns=a.ended_at_ns)  # type: ignore[arg-type]
@@ -1051,7 +1079,7 @@ def another_order_than_declared(s: Story) -> None:
 @act(WITH_DIAGNOSTIC, order="order_differs")
 def blocks_in_another_order(s: Story) -> None:
     """The declared order is one of the whole campaign; a block was moved to the end of the day."""
-    runs = [r for r in s.runs(scenario=WIDE.scenario, repetition=1)]
+    runs = s.runs(scenario=WIDE.scenario, repetition=1)
     for n, run in enumerate(sorted(runs, key=lambda r: r.started_at_ns or 0)):
         at = s.end_ns + n * 100 * SECOND
         s.edit(s.trial(run), started_at_ns=at, ended_at_ns=at + SECOND)
@@ -1102,7 +1130,7 @@ def ended_before_start(s: Story) -> None:
 @act(
     respec(SCRIPTED, campaign="wn", preregistered=False),
     outcome=always,
-    order="order_not_random",
+    order="order_not_random order_differs",
     notes={"order": {"order_declared_late"}},
 )
 def order_declared_afterwards(s: Story) -> None:
@@ -1209,9 +1237,24 @@ def _verdict_of_another(**facts: Any) -> Callable[[Story], None]:
 
 
 for _name, _doc, _facts, _found in (
-    ("newer_oracle", "A failed check was loosened for a run.", {"oracle_version": 3}, "verdict_oracle_version"),
-    ("judged_on_another_fixture", "Judged against another fixture.", {"fixture_version": 9}, "verdict_fixture_version"),
-    ("edited_contract", "The task contract was edited for a run.", {"contract_sha256": sha("edited")}, "verdict_contract"),
+    (
+        "newer_oracle",
+        "A failed check was loosened for a run.",
+        {"oracle_version": 3},
+        "verdict_oracle_version",
+    ),
+    (
+        "judged_on_another_fixture",
+        "Judged against another fixture.",
+        {"fixture_version": 9},
+        "verdict_fixture_version",
+    ),
+    (
+        "edited_contract",
+        "The task contract was edited for a run.",
+        {"contract_sha256": sha("edited")},
+        "verdict_contract",
+    ),
     ("judged_as_another_version", "Judged as version 2.", {"scenario_version": 2}, "verdict_other_scenario"),
 ):
     _do = _verdict_of_another(**_facts)
@@ -1345,14 +1388,24 @@ def _pass_on(**facts: Any) -> Callable[[Story], None]:
 
 
 for _name, _doc, _facts, _found in (
-    ("pass_without_reader", "A pass that no reader stands behind.", {"reader_event_id": None}, "pass_without_reader"),
+    (
+        "pass_without_reader",
+        "A pass that no reader stands behind.",
+        {"reader_event_id": None},
+        "pass_without_reader",
+    ),
     (
         "pass_on_an_unrecorded_reading",
         "A pass names a reading that is nowhere.",
         {"reader_event_id": sha("nowhere")},
         "pass_reader_not_recorded",
     ),
-    ("pass_on_another_tree", "The judged tree is not the one that was read.", {"manifest_sha256": sha("m")}, "pass_other_manifest"),
+    (
+        "pass_on_another_tree",
+        "The judged tree is not the one that was read.",
+        {"manifest_sha256": sha("m")},
+        "pass_other_manifest",
+    ),
     ("pass_of_another_subject", "The verdict is on Git's run.", {"subject": "git"}, "pass_other_subject"),
 ):
     _do = _pass_on(**_facts)
@@ -1406,7 +1459,11 @@ for _name, _doc, _facts in (
         {"outcome": "invalid", "exit_status": 3, "reason": "blob_mismatch"},
     ),
     ("reader_exit_77", "The outcome says ok, and the reader ended with status 77.", {"exit_status": 77}),
-    ("reader_ok_with_a_reason", "The outcome says ok, and there is a reason why not.", {"reason": "deadline"}),
+    (
+        "reader_ok_with_a_reason",
+        "The outcome says ok, and there is a reason why not.",
+        {"reason": "deadline"},
+    ),
 ):
 
     def _reader_saw_nothing(s: Story, facts: dict[str, Any] = _facts) -> None:
@@ -1508,7 +1565,14 @@ def service_failure_as_agent_failure(s: Story) -> None:
     s.edit(s.trial(_failure(s)), status_code="http_529")
 
 
-for _code in ("rate_limited", "out_of_disk", "container_died", "parse_error", "network_unreachable", "cancelled"):
+for _code in (
+    "rate_limited",
+    "out_of_disk",
+    "container_died",
+    "parse_error",
+    "network_unreachable",
+    "cancelled",
+):
 
     def _infrastructure(s: Story, code: str = _code) -> None:
         s.edit(s.trial(s.runs("fail", subject="git", reached_head=True)[0]), status_code=code)
@@ -1601,14 +1665,24 @@ def failure_called_unlaunched(s: Story) -> None:
 
 
 for _name, _doc, _facts, _found in (
-    ("fail_without_reader", "Git failed, and nobody looked.", {"reader_event_id": None}, "fail_without_reader"),
+    (
+        "fail_without_reader",
+        "Git failed, and nobody looked.",
+        {"reader_event_id": None},
+        "fail_without_reader",
+    ),
     (
         "fail_on_an_unrecorded_reading",
         "Git failed by a reading that is nowhere.",
         {"reader_event_id": sha("nowhere")},
         "fail_reader_not_recorded",
     ),
-    ("fail_of_another_subject", "The failed verdict is on Oak.", {"subject": "oak_installed"}, "fail_other_subject"),
+    (
+        "fail_of_another_subject",
+        "The failed verdict is on Oak.",
+        {"subject": "oak_installed"},
+        "fail_other_subject",
+    ),
 ):
 
     def _fail_on(s: Story, facts: dict[str, Any] = _facts) -> None:
@@ -1631,6 +1705,18 @@ def unmeasured_booked_as_fail(s: Story) -> None:
     failures="failure_invalidated",
     planned_slots="slot_invalidated",
     also="an invalidated trial leaves its slot without a measured outcome",
+)
+def one_failure_invalidated(s: Story) -> None:
+    """A failed run is called invalid."""
+    s.add(invalidated(s, s.runs("fail", subject="oak_installed", reached_head=True)[0]))
+
+
+@act(
+    SCRIPTED,
+    failures="failure_invalidated",
+    planned_slots="slot_invalidated",
+    sample_size="too_few_measured",
+    also="an invalidated trial leaves its slot without a measured outcome, three of them fewer than thirty",
 )
 def failures_alone_invalidated(s: Story) -> None:
     """Whatever failed is called invalid."""
@@ -1737,10 +1823,18 @@ def controls_run_afterwards(s: Story) -> None:
 
 
 for _name, _doc, _facts in (
-    ("controls_of_another_contract", "The key was edited after the controls.", {"contract_sha256": sha("older")}),
+    (
+        "controls_of_another_contract",
+        "The key was edited after the controls.",
+        {"contract_sha256": sha("older")},
+    ),
     ("controls_of_another_oracle", "The oracle was changed after the controls.", {"oracle_version": 7}),
     ("controls_of_another_scenario_version", "The controls are of version 3.", {"scenario_version": 3}),
-    ("controls_of_another_campaign", "The controls were run for another campaign.", {"campaign": "elsewhere"}),
+    (
+        "controls_of_another_campaign",
+        "The controls were run for another campaign.",
+        {"campaign": "elsewhere"},
+    ),
 ):
 
     def _other_controls(s: Story, facts: dict[str, Any] = _facts) -> None:
@@ -1834,8 +1928,16 @@ def two_passes_of_two_classes(s: Story) -> None:
 
 
 for _name, _doc, _facts in (
-    ("pass_with_too_large_file", "A file over the size limit is in scope, and it passed.", {"oversize_count": 1}),
-    ("pass_with_a_link_in_scope", "A link is in scope where a file belongs, and it passed.", {"nonregular_count": 1}),
+    (
+        "pass_with_too_large_file",
+        "A file over the size limit is in scope, and it passed.",
+        {"oversize_count": 1},
+    ),
+    (
+        "pass_with_a_link_in_scope",
+        "A link is in scope where a file belongs, and it passed.",
+        {"nonregular_count": 1},
+    ),
     ("pass_with_colliding_paths", "Two paths in scope collide, and it passed.", {"colliding_count": 1}),
 ):
 
@@ -1864,7 +1966,9 @@ for _part, _spec in (("tests", AGENT), ("worktree", WORKTREE), ("answer", ANSWER
     )(_part_failed)
 
 
-def conflict_rule(s: Story, at_ns: int, decision: str, conflict: str = "pass_with_timeout") -> ConflictRuleRecorded:
+def conflict_rule(
+    s: Story, at_ns: int, decision: str, conflict: str = "pass_with_timeout"
+) -> ConflictRuleRecorded:
     """A recorded rule on a conflict."""
     return ConflictRuleRecorded(
         **envelope(at_ns),
@@ -2090,7 +2194,11 @@ def study_without_criteria(s: Story) -> None:
 @functools.cache
 def with_operations() -> tuple[AnyEvent, ...]:
     """An honest campaign whose trials are recorded once for the task and once for each timed unit."""
-    spec = respec(AGENT, campaign="ops", claims=(Claim("wall_ns", "oak_installed", "git", "lower", 100, operation="commit"),))
+    spec = respec(
+        AGENT,
+        campaign="ops",
+        claims=(Claim("wall_ns", "oak_installed", "git", "lower", 100, operation="commit"),),
+    )
     out: list[AnyEvent] = []
     for event in honest(spec, usual):
         out.append(event)
