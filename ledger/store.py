@@ -488,18 +488,23 @@ def open_ledger(
 
 def _make_file(path: str, origin: str | None, lock_timeout_s: float) -> None:
     """Make a whole ledger under another name and link it into place: nobody ever opens half of one."""
-    with tempfile.TemporaryDirectory(
-        prefix=".oakledger-", dir=os.path.dirname(os.path.abspath(path))
-    ) as folder:
-        draft = os.path.join(folder, "ledger.duckdb")
-        con = connect(draft, read_only=False, lock_timeout_s=lock_timeout_s)
-        try:
-            _create(con, origin)
-            con.execute("CHECKPOINT")
-        finally:
-            con.close()
-        with contextlib.suppress(FileExistsError):  # another process was quicker: use its file
-            os.link(draft, path)
+    where = os.path.dirname(os.path.abspath(path))
+    try:
+        with tempfile.TemporaryDirectory(prefix=".oakledger-", dir=where) as folder:
+            draft = os.path.join(folder, "ledger.duckdb")
+            con = connect(draft, read_only=False, lock_timeout_s=lock_timeout_s)
+            try:
+                _create(con, origin)
+                con.execute("CHECKPOINT")
+            finally:
+                con.close()
+            with contextlib.suppress(FileExistsError):  # another process was quicker: use its file
+                os.link(draft, path)
+    except (OSError, duckdb.Error) as e:
+        text = " ".join(str(e).split())[-200:]
+        raise LedgerOpenError(
+            f"no ledger could be made at {path} ({text}): check the space and permissions of {where}"
+        ) from e
 
 
 def _check_schema(path: str, con: duckdb.DuckDBPyConnection) -> None:

@@ -8,6 +8,7 @@ import os
 import pathlib
 import pty
 import select
+import shutil
 import stat
 import subprocess
 import sys
@@ -82,9 +83,25 @@ class Desk:
         return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """An empty ledger to copy: making one costs a second, copying it nothing."""
+    path = tmp_path_factory.mktemp("template") / "oakledger.duckdb"
+    open_ledger(path).close()
+    return path
+
+
 @pytest.fixture
-def desk(tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]) -> Desk:
+def bare(tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]) -> Desk:
+    """A desk without a ledger."""
     return Desk(tmp_path, capfd)
+
+
+@pytest.fixture
+def desk(bare: Desk, template: pathlib.Path) -> Desk:
+    """A desk with an empty ledger."""
+    shutil.copy(template, bare.ledger)
+    return bare
 
 
 # What goes in
@@ -156,11 +173,11 @@ def test_rows_and_events_go_in_together(desk: Desk) -> None:
     assert (status, again["new"], again["known"]) == (0, 0, 6)
 
 
-def test_an_empty_file_is_fine(desk: Desk) -> None:
-    status, got = desk.summary(desk.write("empty.ndjson", b""))
+def test_an_empty_file_is_fine(bare: Desk) -> None:
+    status, got = bare.summary(bare.write("empty.ndjson", b""))
     assert (status, got["new"], got["rejected"], got["checkpoint"]) == (0, 0, 0, got["checkpoint"])
-    assert desk.ingest(desk.write("blank.ndjson", b"\n  \n\r\n")) == 0
-    assert desk.payloads() == []
+    assert bare.ingest(bare.write("blank.ndjson", b"\n  \n\r\n")) == 0
+    assert bare.payloads() == []
 
 
 def test_other_spellings_and_line_ends_are_the_same_event(desk: Desk) -> None:
@@ -390,36 +407,35 @@ def test_paths_that_are_not_there_are_told_before_anything_is_done(desk: Desk) -
 # The ledger itself
 
 
-def test_a_ledger_path_that_is_a_directory_is_told(desk: Desk) -> None:
-    desk.ledger.mkdir()
-    assert desk.ingest(desk.write("a.ndjson", ndjson(note(0)))) == 2
-    assert "is a directory: name a ledger file" in desk.err
+def test_a_ledger_path_that_is_a_directory_is_told(bare: Desk) -> None:
+    bare.ledger.mkdir()
+    assert bare.ingest(bare.write("a.ndjson", ndjson(note(0)))) == 2
+    assert "is a directory: name a ledger file" in bare.err
 
 
-def test_a_folder_that_is_not_there_is_told(desk: Desk) -> None:
-    desk.ledger = desk.folder / "missing/oakledger.duckdb"
-    assert desk.ingest(desk.write("a.ndjson", ndjson(note(0)))) == 2
-    assert "missing is no directory" in desk.err
+def test_a_folder_that_is_not_there_is_told(bare: Desk) -> None:
+    bare.ledger = bare.folder / "missing/oakledger.duckdb"
+    assert bare.ingest(bare.write("a.ndjson", ndjson(note(0)))) == 2
+    assert "missing is no directory" in bare.err
 
 
-def test_a_file_that_is_no_database_is_told_and_left_alone(desk: Desk) -> None:
-    desk.ledger.write_bytes(b"my thesis")
-    assert desk.ingest(desk.write("a.ndjson", ndjson(note(0)))) == 2
-    assert "is no DuckDB file" in desk.err
-    assert desk.ledger.read_bytes() == b"my thesis"
+def test_a_file_that_is_no_database_is_told_and_left_alone(bare: Desk) -> None:
+    bare.ledger.write_bytes(b"my thesis")
+    assert bare.ingest(bare.write("a.ndjson", ndjson(note(0)))) == 2
+    assert "is no DuckDB file" in bare.err
+    assert bare.ledger.read_bytes() == b"my thesis"
 
 
-def test_a_database_that_is_no_ledger_is_told_and_left_alone(desk: Desk) -> None:
-    with duckdb.connect(str(desk.ledger)) as con:
+def test_a_database_that_is_no_ledger_is_told_and_left_alone(bare: Desk) -> None:
+    with duckdb.connect(str(bare.ledger)) as con:
         con.execute("CREATE TABLE mine AS SELECT 42 AS x")
-    assert desk.ingest(desk.write("a.ndjson", ndjson(note(0)))) == 2
-    assert "is a DuckDB file but no ledger" in desk.err
-    with duckdb.connect(str(desk.ledger)) as con:
+    assert bare.ingest(bare.write("a.ndjson", ndjson(note(0)))) == 2
+    assert "is a DuckDB file but no ledger" in bare.err
+    with duckdb.connect(str(bare.ledger)) as con:
         assert con.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("mine",)]
 
 
 def test_a_ledger_of_a_newer_schema_is_refused(desk: Desk) -> None:
-    open_ledger(desk.ledger).close()
     with duckdb.connect(str(desk.ledger)) as con:
         con.execute("UPDATE ledger_meta SET value = '99' WHERE key = 'schema_version'")
     assert desk.ingest(desk.write("a.ndjson", ndjson(note(0)))) == 2
@@ -444,7 +460,6 @@ def test_a_ledger_smaller_than_its_kept_checkpoint_takes_nothing_more(desk: Desk
 
 
 def test_a_held_ledger_is_waited_for_and_then_the_holder_is_named(desk: Desk) -> None:
-    open_ledger(desk.ledger).close()
     holder = subprocess.Popen(
         [
             sys.executable,

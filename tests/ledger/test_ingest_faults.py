@@ -107,11 +107,21 @@ def read_all(fd: int) -> list[str]:
     return [line.decode() for line in data.split(b"\n")[:-1]]
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """An empty ledger to copy: making one costs a second, copying it nothing."""
+    path = tmp_path_factory.mktemp("template") / "oakledger.duckdb"
+    open_ledger(path).close()
+    return path
+
+
+@pytest.mark.slow
 def test_killed_at_random_moments_nothing_acknowledged_is_lost_and_nothing_half_is_visible(
-    tmp_path: pathlib.Path,
+    tmp_path: pathlib.Path, template: pathlib.Path
 ) -> None:
     """Forked children ingest spools until they are killed; the next child first looks at what it finds."""
     ledger = tmp_path / "oakledger.duckdb"
+    shutil.copy(template, ledger)
     rng = random.Random(20)
     sizes: dict[str, int] = {}
     acknowledged: set[str] = set()
@@ -170,6 +180,21 @@ def test_killed_at_random_moments_nothing_acknowledged_is_lost_and_nothing_half_
     take(ledger, str(tmp_path))
     assert counts(ledger) == sizes
     check_whole(ledger)
+
+
+def test_killed_while_it_is_made_a_ledger_is_whole_or_not_there(tmp_path: pathlib.Path) -> None:
+    ledger = tmp_path / "oakledger.duckdb"
+    for round_, pause in enumerate((0.05, 0.2, 0.4, 0.8, 1.6)):
+        path = spool(tmp_path, f"s{round_}", 3)
+        child, said = in_child(lambda acknowledge, path=path: take(ledger, path))
+        time.sleep(pause)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert read_all(said) == []
+        if ledger.exists():
+            assert set(counts(ledger).values()) <= {3}
+    take(ledger, str(tmp_path))
+    assert counts(ledger) == {f"s{n}": 3 for n in range(5)}
 
 
 def test_eight_processes_at_once_bring_every_event_exactly_once(tmp_path: pathlib.Path) -> None:
@@ -257,19 +282,26 @@ def test_a_staging_folder_that_is_full_is_told(
     assert counts(ledger) == {"a": 2000}
 
 
-def test_a_read_only_file_system_is_told(tmp_path: pathlib.Path) -> None:
-    with small_disk(tmp_path, 8) as disk:
+def test_a_disk_too_full_for_a_new_ledger_is_told(tmp_path: pathlib.Path) -> None:
+    with small_disk(tmp_path, 1) as disk:
+        with pytest.raises(OakledgerError, match=r"no ledger could be made at .*No space left"):
+            take(disk / "oakledger.duckdb", spool(tmp_path, "a", 1))
+        assert list(disk.iterdir()) == []
+
+
+def test_a_read_only_file_system_is_told(tmp_path: pathlib.Path, template: pathlib.Path) -> None:
+    with small_disk(tmp_path, 16) as disk:
         ledger = disk / "oakledger.duckdb"
-        open_ledger(ledger).close()
+        shutil.copy(template, ledger)
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         with pytest.raises(OakledgerError, match="cannot be written: check its permissions"):
             take(ledger, spool(tmp_path, "a", 1))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_ledger_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_read_only_ledger_is_told(tmp_path: pathlib.Path, template: pathlib.Path) -> None:
     ledger = tmp_path / "oakledger.duckdb"
-    open_ledger(ledger).close()
+    shutil.copy(template, ledger)
     ledger.chmod(0o400)
     with pytest.raises(OakledgerError, match="cannot be written: check its permissions"):
         take(ledger, spool(tmp_path, "a", 1))
