@@ -1,4 +1,4 @@
-"""`oakledger report`: a campaign as one page for people. The decision in it is the one of `oakledger qualify`."""
+"""`oakledger report`: a campaign as one page for people, with the decision of `oakledger qualify` in it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def report(context: Context, campaign: str, output: str, as_json: bool) -> None:
     Verifies the ledger, decides as `oakledger qualify` does, and records nothing. The page needs no network
     and holds the SQL and the events behind its figures, and the commands that check it.
 
-    Exit status: 0 the page is written, whatever the decision; 2 usage; 3 the ledger does not verify; 4 no such
-    campaign.
+    Exit status: 0 the page is written, whatever the decision; 2 usage; 3 the ledger does not verify; 4 no
+    such campaign.
 
     Example: oakledger report --campaign demo -o demo.html
     """
@@ -66,11 +66,8 @@ def report(context: Context, campaign: str, output: str, as_json: bool) -> None:
             }
         )
         return
-    click.echo(
-        printable(
-            f"{output}: campaign {campaign} is {decision.word}, {len(page) / 1000:,.0f} kB; open it in a browser"
-        )
-    )
+    size = f"{len(page) / 1000:,.0f} kB"
+    click.echo(printable(f"{output}: campaign {campaign} is {decision.word}, {size}; open it in a browser"))
 
 
 def _make(context: Context, campaign: str) -> tuple[bytes, Decision]:

@@ -2,8 +2,8 @@
 
 Every picture is a function from numbers to markup. Positions are percentages, so a picture is as wide as its
 column on a phone, a screen and paper, and its text keeps its size. Colours are classes of the style sheet, so
-light, dark and print need no second picture. Every outcome has a pattern besides its colour. Every picture is an
-image with a name and a description for those who do not see it; the same numbers stand beside it as text.
+light, dark and print need no second picture. Every outcome has a pattern besides its colour. Every picture is
+an image with a name and a description for those who do not see it; the same numbers stand beside it as text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Ids:
 def _image(ids: Ids, name: str, description: str, css: str, body: str, height: int) -> Markup:
     """Wrap marks as one image with a name and a description."""
     one, two = ids.next(), ids.next()
-    return Markup(
+    return Markup(  # noqa: S704 - every text in it is escaped here, the rest are numbers and our own names
         f'<svg class="{css}" role="img" aria-labelledby="{one}" aria-describedby="{two}" width="100%" '
         f'height="{height}"><title id="{one}">{escape(name)}</title>'
         f'<desc id="{two}">{escape(description)}</desc>{body}</svg>'
@@ -106,8 +106,8 @@ def strip(
 ) -> Markup:
     """Draw one distribution as ticks (quantiles), a box of the middle half and the median.
 
-    `noise` is the band of the noise floor, `zero` a line of no difference, `claimed` a line of the claimed size,
-    and `estimate` an interval with its middle.
+    `noise` is the band of the noise floor, `zero` a line of no difference, `claimed` a line of the claimed
+    size, and `estimate` an interval with its middle.
     """
     body = _band(axis, *noise) if noise else ""
     if zero is not None:
@@ -146,7 +146,7 @@ class Start:
 def timeline(
     ids: Ids, name: str, description: str, starts: Sequence[Start], subjects: Sequence[str]
 ) -> Markup:
-    """Draw starts: time to the right, declared place upwards; what is out of order gets a cross of its own."""
+    """Draw starts: time to the right, declared place upwards; what is out of order gets a ring."""
     body = '<rect class="frame" x="0" y="0" width="100%" height="100%"/>'
     for subject in subjects:
         mine = [s for s in starts if s.subject == subject]
@@ -158,6 +158,15 @@ def timeline(
         f'<g class="wrong"><circle cx="{_n(_x(s))}%" cy="{_n(_y(s))}%" r="7"/></g>' for s in wrong[:2000]
     )
     return _image(ids, name, description, "timeline", body, 300)
+
+
+def lane(ids: Ids, name: str, description: str, starts: Sequence[Start]) -> Markup:
+    """Draw the starts of one subject as ticks in time; what is out of order is longer and thicker."""
+    body = '<rect class="frame" x="0" y="0" width="100%" height="100%"/>'
+    for css, low, high, wanted in (("tick", 5, 17, False), ("late", 0, 22, True)):
+        places = sorted({_n(round(_x(s), 1)) for s in starts if s.wrong is wanted}, key=float)
+        body += "".join(f'<line class="{css}" x1="{x}%" y1="{low}" x2="{x}%" y2="{high}"/>' for x in places)
+    return _image(ids, name, description, "lane", body, 22)
 
 
 def mark_of(subjects: Sequence[str], subject: str) -> str:

@@ -12,7 +12,7 @@ from ledger import views
 from ledger.errors import LedgerDamagedError
 from ledger.store import Ledger
 from qualify.decision import Decision
-from qualify.report.queries import QUERIES
+from qualify.report.queries import queries
 
 Row = dict[str, Any]
 
@@ -56,7 +56,7 @@ def collect(ledger: Ledger, decision: Decision) -> Data:
     answers = {}
     try:
         with views.workspace(ledger.con, campaign) as con:
-            for query in QUERIES:
+            for query in queries():
                 text = query.text(campaign, limit)
                 cursor = con.execute(text)
                 names = [d[0] for d in cursor.description or ()]

@@ -1,8 +1,8 @@
 """From plain rows to one HTML file.
 
-The page has no script, and its own content policy forbids all of them, as it forbids every request. Text from the
-ledger is escaped by the template engine, and what could steer a reader's eye (controls, marks that turn the writing
-direction) is made visible first.
+The page has no script, and its own content policy forbids all of them, as it forbids every request. Text from
+the ledger is escaped by the template engine, and what could steer a reader's eye (controls, marks that turn
+the writing direction) is made visible first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ledger import views
 from ledger.checkpoints import checkpoint_text
 from ledger.cli.context import printable
 from ledger.errors import OakledgerError
-from qualify.decision import LIMITS
+from qualify.decision import LIMITS, Violation
 from qualify.describe import mcnemar_exact
 from qualify.report import words
 from qualify.report.data import DRAWN_CELLS, Data, Row
@@ -33,7 +33,7 @@ MARK = b"<!doctype html>\n<!-- oakledger report -->\n"
 
 #: Violations of a rule, event ids of a violation, and panels of metrics that the page shows.
 SHOWN_VIOLATIONS = 200
-SHOWN_EVENTS = 6
+SHOWN_EVENTS = 5
 SHOWN_PANELS = 24
 
 
@@ -84,7 +84,7 @@ def _style() -> str:
 
 
 def render(data: Data, ledger_name: str) -> bytes:
-    """Return the page. `ledger_name` is the file name that its commands use; the same input gives the same bytes."""
+    """Return the page: the same input gives the same bytes. Its commands call the file `ledger_name`."""
     template = environment().get_template("page.html")
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -95,7 +95,7 @@ def render(data: Data, ledger_name: str) -> bytes:
 def _raw(text: str) -> object:
     from markupsafe import Markup
 
-    return Markup(text)
+    return Markup(text)  # noqa: S704 - our own style sheet
 
 
 def context(data: Data, ledger_name: str) -> dict[str, Any]:
@@ -106,6 +106,7 @@ def context(data: Data, ledger_name: str) -> dict[str, Any]:
     decision = data.decision
     labels = words.condition_labels(data.rows("conditions"))
     cells = _cells(data, labels, ids)
+    pairs = _pairs(data, labels, ids)
     return {
         "data": data,
         "decision": decision,
@@ -125,7 +126,8 @@ def context(data: Data, ledger_name: str) -> dict[str, Any]:
         "classes": _classes(data, labels, cells),
         "class_words": _class_words(data),
         "order": _order(data, ids),
-        "pairs": _pairs(data, labels, ids),
+        "pairs": pairs,
+        "pair_groups": _grouped(pairs),
         "pair_words": words.PAIRS,
         "claims": _claims(data, labels, ids),
         "panels": _panels(data, labels, ids)[:SHOWN_PANELS],
@@ -142,30 +144,34 @@ def _rules(data: Data) -> list[Row]:
     found = []
     for state in data.decision.rules:
         binds = state.rule.lanes == "all" or bool(data.decision.facts["bound"])
-        rows = [
-            {
-                "v": v,
-                "where": _where(v, data),
-                "ids": v.event_ids[:SHOWN_EVENTS],
-                "more": max(len(v.event_ids) - SHOWN_EVENTS, 0),
-            }
-            for v in state.found[:SHOWN_VIOLATIONS]
-        ]
+        notes = [v for v in state.found if not v.binding]
         found.append(
             {
                 "state": state,
                 "rule": state.rule,
                 "mark": words.STATES[state.state][0],
                 "word": words.STATES[state.state][1] + ("" if binds else " (does not bind this lane)"),
-                "rows": rows,
-                "left_out": max(len(state.found) - SHOWN_VIOLATIONS, 0),
-                "notes": len(state.found) - len(state.violations),
+                "violations": [_found(v) for v in state.violations[:SHOWN_VIOLATIONS]],
+                "information": [_found(v) for v in notes[:SHOWN_VIOLATIONS]],
+                "left_out": max(len(state.violations) - SHOWN_VIOLATIONS, 0)
+                + max(len(notes) - SHOWN_VIOLATIONS, 0),
+                "notes": len(notes),
             }
         )
     return found
 
 
-def _where(violation: Any, data: Data) -> str:
+def _found(violation: Violation) -> Row:
+    ids = violation.event_ids
+    return {
+        "v": violation,
+        "where": _where(violation),
+        "ids": ids[:SHOWN_EVENTS],
+        "more": max(len(ids) - SHOWN_EVENTS, 0),
+    }
+
+
+def _where(violation: Violation) -> str:
     parts = []
     if violation.scenario is not None:
         parts.append(f"{violation.scenario}@{violation.scenario_version}")
@@ -201,13 +207,14 @@ def _cells(data: Data, labels: Mapping[str, str], ids: Any) -> list[Row]:
             (outcome, word, int(row[words.CELL_COLUMNS[outcome]]))
             for outcome, (word, _) in words.OUTCOMES.items()
         ]
-        name = f"{row['subject']}, {words.scenario(row)}, {labels.get(row['condition_key'], 'condition unknown')}"
+        label = labels.get(row["condition_key"], f"condition {row['condition_key'][:8]}")
+        name = f"{row['subject']}, {words.scenario(row)}, {label}"
         cells.append(
             {
                 **row,
                 "anchor": f"cell-{n}",
                 "name": name,
-                "label": labels.get(row["condition_key"], f"condition {row['condition_key'][:8]}"),
+                "label": label,
                 "diagnostic": diagnostic.get((row["scenario"], row["scenario_version"]), False),
                 "parts": [p for p in parts if p[2]],
                 "bar": bar(ids, f"Outcomes of {name}", parts, int(row["planned"]))
@@ -239,7 +246,8 @@ def _matrix(data: Data, labels: Mapping[str, str], cells: Sequence[Row]) -> Row:
     anchors = {_key(c): c["anchor"] for c in cells[:DRAWN_CELLS]}
     subjects: dict[str, None] = {}
     lines: dict[tuple[Any, ...], Row] = {}
-    holes = []
+    holes: list[Row] = []
+    diagnostic_holes: list[Row] = []
     for row in data.rows("coverage"):
         subjects.setdefault(row["subject"])
         line = lines.setdefault(
@@ -257,12 +265,14 @@ def _matrix(data: Data, labels: Mapping[str, str], cells: Sequence[Row]) -> Row:
         entry = {**row, "state": state, "anchor": anchors.get(_key(row))}
         line["cells"][row["subject"]] = entry
         if state == "hole":
-            holes.append({**entry, "place": line["scenario"], "label": line["label"]})
+            hole = {**entry, "place": line["scenario"], "label": line["label"]}
+            (diagnostic_holes if line["diagnostic"] else holes).append(hole)
     return {
         "subjects": list(subjects),
         "lines": list(lines.values())[:DRAWN_CELLS],
         "left_out": max(len(lines) - DRAWN_CELLS, 0),
         "holes": holes,
+        "diagnostic_holes": diagnostic_holes,
     }
 
 
@@ -304,7 +314,7 @@ def _class_words(data: Data) -> list[tuple[str, str]]:
 
 def _order(data: Data, ids: Any) -> Row:
     """The observed order against the declared one."""
-    from qualify.report.charts import Start, mark_of, timeline
+    from qualify.report.charts import Start, lane, mark_of, timeline
 
     rows = data.rows("order")
     subjects = sorted({r["subject"] for r in rows})
@@ -346,8 +356,8 @@ def _order(data: Data, ids: Any) -> Row:
     else:
         upwards = "declared place in the campaign"
     said = (
-        f"{rows[0]['starts']:,} first attempts from {words.time(first)} to {words.time(last)}; time to the right, "
-        f"{upwards} upwards. "
+        f"{rows[0]['starts']:,} first attempts from {words.time(first)} to {words.time(last)}; "
+        f"time to the right, {upwards} upwards. "
         + (f"{len(wrong)} started out of the declared order." if declared else "There is no declared order.")
     )
     result |= {
@@ -359,6 +369,19 @@ def _order(data: Data, ids: Any) -> Row:
         "declared": declared,
         "by_block": by_block,
         "marks": [(s, mark_of(subjects, s)) for s in subjects],
+        "lanes": [
+            {
+                "subject": s,
+                "starts": sum(x.subject == s for x in starts),
+                "picture": lane(
+                    ids,
+                    f"When {s} ran",
+                    "One tick a start, on the same time axis.",
+                    [x for x in starts if x.subject == s],
+                ),
+            }
+            for s in subjects
+        ],
         "first": first,
         "last": last,
         "shown": len(rows),
@@ -385,6 +408,7 @@ def _pairs(data: Data, labels: Mapping[str, str], ids: Any) -> list[Row]:
                 "anchor": f"pair-{n}",
                 "name": name,
                 "place": place,
+                "label": labels.get(row["condition_key"], ""),
                 "parts": [(p, word, int(row[p])) for p, word in words.PAIRS.items()],
                 "bar": bar(ids, f"Paired outcomes of {name}, {place}", parts, int(row["pairs"])),
                 "p": mcnemar_exact(row["only_a"], row["only_b"]),
@@ -451,12 +475,23 @@ def _claims(data: Data, labels: Mapping[str, str], ids: Any) -> list[Row]:
                 "lines": lines,
                 "low": axis.low,
                 "high": axis.high,
-                "within": floor is None
-                or row["advantage_permille"] is None
-                or min(row["advantage_permille"], row["size_permille"]) <= floor,
+                "refused": _refused_claim(data, row),
             }
         )
     return claims
+
+
+def _refused_claim(data: Data, row: Row) -> str:
+    """Return what rule 11 has against the claims in a place, or on all of them; nothing is judged here."""
+    rule = next(r for r in data.decision.rules if r.rule.id == "noise_floor")
+    words_of_rule = dict.fromkeys(
+        v.what.replace("_", " ")
+        for v in rule.violations
+        if v.scenario is None
+        or (v.scenario, v.scenario_version, v.condition_key)
+        == (row["scenario"], row["scenario_version"], row["condition_key"])
+    )
+    return ", ".join(words_of_rule)
 
 
 def _panel_keys(data: Data) -> list[tuple[Any, ...]]:
@@ -498,7 +533,8 @@ def _panels(data: Data, labels: Mapping[str, str], ids: Any) -> list[Row]:
         axis = axis_over(values)
         lines = []
         for row in rows[key]:
-            said = f"median {words.quantity(metric, row['median'])}, {row['measured']} of {row['trials']} measured"
+            median = words.quantity(metric, row["median"])
+            said = f"median {median}, {row['measured']} of {row['trials']} measured"
             lines.append(
                 {
                     **row,

@@ -12,7 +12,7 @@ OUTCOMES: dict[str, tuple[str, str]] = {
     "failed_committed": ("failed", "measured: what was committed is not what the task asks for"),
     "failed_before_head": (
         "failed before HEAD",
-        "measured: the run ended and had committed nothing that a reader could look at; it counts as a failure",
+        "measured: the run ended and had committed nothing that a reader could see; it counts as a failure",
     ),
     "unmeasured": ("unmeasured", "no reader or oracle could say"),
     "harness_failure": (
@@ -85,7 +85,9 @@ def number(value: object) -> str:
 
 def percent(permille: float | None) -> str:
     """Return thousandths as a percentage."""
-    return "–" if permille is None else f"{permille / 10:.1f} %"
+    if permille is None:
+        return "–"
+    return f"{round(permille / 10, 1) + 0.0:.1f} %"
 
 
 def time(ns: int | None) -> str:
