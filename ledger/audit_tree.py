@@ -51,12 +51,12 @@ def leaves(
         last = min(first + WINDOW, end)
         row = con.execute(
             "SELECT count(*), count(DISTINCT seq), string_agg(event_id, '' ORDER BY seq), "
-            "count(*) FILTER (WHERE event_id IS NULL OR NOT regexp_full_match(event_id, '[0-9a-f]{64}')) "
+            "count(*) FILTER (WHERE event_id IS NULL OR strlen(event_id) <> 64) "
             "FROM audited_events WHERE origin = ? AND seq >= ? AND seq < ?",
             [origin, first, last],
         ).fetchone()
         rows, distinct, text, malformed = row or (0, 0, "", 0)
-        if rows == distinct == last - first and not malformed:
+        if rows == distinct == last - first and not malformed and _is_hex(text):
             raw = bytes.fromhex(text)
             yield first, [raw[i : i + 32] for i in range(0, len(raw), 32)]
             continue
@@ -78,6 +78,10 @@ def _dense_beginning(con: duckdb.DuckDBPyConnection, origin: str, first: int, la
             return
         yield bytes.fromhex(event_id)
         expected += 1
+
+
+def _is_hex(text: str) -> bool:
+    return text.isascii() and not text.encode().translate(None, b"0123456789abcdef")
 
 
 def is_sha256(text: object) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
@@ -58,23 +59,32 @@ class Chunk:
         from ledger.decode_many import decode_canonical
         from ledger.events import MAX_EVENT_BYTES
 
-        lines = self.payloads.split(b"\n")
-        if len(lines) != self.count or max(map(len, lines)) > MAX_EVENT_BYTES or b'"None"' in self.payloads:
+        text = self.payloads
+        lines = text.split(b"\n")
+        if len(lines) != self.count or max(map(len, lines)) > MAX_EVENT_BYTES:
+            return False
+        if b"N" in text and b'"None"' in text:  # one letter is found many times faster than four
             return False
         sha256 = hashlib.sha256
         if "".join([sha256(b"\0" + line).hexdigest() for line in lines]).encode() != self.ids:
             return False
         columns: list[str] = []
         describe = _describers()
-        for i in range(0, self.count, _BATCH):
-            events = decode_canonical(b"\n".join([*lines[i : i + _BATCH], b""]))
+        text += b"\n"
+        ends = list(accumulate(map(len, lines)))
+        start = 0
+        for last in range(_BATCH - 1, self.count + _BATCH - 1, _BATCH):
+            last = min(last, self.count - 1)
+            end = ends[last] + last + 1
+            events = decode_canonical(text[start:end])
+            start = end
             if events is None:
                 return False
             columns += [describe[type(event)](event) for event in events]
             del events  # before the next batch comes into being: its memory is warm
         # A null of an event was written as Python does; a text None was ruled out above.
-        text = ROW_END.join(columns).replace(f"{COLUMN_END}{VALUE}None", f"{COLUMN_END}{NULL}")
-        return text.encode() == self.columns
+        said = ROW_END.join(columns).replace(f"{COLUMN_END}{VALUE}None", f"{COLUMN_END}{NULL}")
+        return said.encode() == self.columns
 
 
 @cache
