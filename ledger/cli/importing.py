@@ -82,22 +82,29 @@ def import_(
 
 def _append(context: Context, taken: list[Taken]) -> AppendResult:
     from ledger.checkpoints import keep
-    from ledger.importers.taking import append
+    from ledger.importers.taking import append, stage, unsaid
     from ledger.ingest import refuse_lost_events
+    from ledger.staging import Staging
 
-    with context.open(create=True) as ledger:
-        refuse_lost_events(ledger)
-        result = append(ledger, taken)
-        keep(ledger.path, result.checkpoint)
+    ask = unsaid(taken) and os.path.lexists(context.path)
+    with Staging() as staging:
+        if not ask:
+            stage(staging, taken, None)  # before the ledger is opened: bad files make no ledger
+        with context.open(create=True) as ledger:
+            refuse_lost_events(ledger)
+            if ask:
+                stage(staging, taken, ledger)
+            result = append(ledger, staging)
+            keep(ledger.path, result.checkpoint)
     return result
 
 
 def _write(context: Context, taken: list[Taken], output: str) -> int:
     """Write the events; a ledger that is there is asked for the times of earlier imports."""
-    from ledger.importers.taking import events, write
+    from ledger.importers.taking import events, unsaid, write
 
     with contextlib.ExitStack() as stack:
-        ask = any(t.imported.recorded_at_ns is None for t in taken) and os.path.lexists(context.path)
+        ask = unsaid(taken) and os.path.lexists(context.path)
         ledger = stack.enter_context(context.open(read_only=True)) if ask else None
         if output != "-":
             return write(output, events(taken, ledger))

@@ -345,9 +345,10 @@ def _read(path: str) -> bytes:
     except (OSError, ValueError) as e:
         reason = e.strerror if isinstance(e, OSError) else str(e)
         raise ForeignFileError(f"{shown(path)} cannot be read ({reason}): check the path") from e
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ForeignFileError(f"{shown(path)} is no regular file: name a result file")
     with os.fdopen(fd, "rb") as f:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ForeignFileError(f"{shown(path)} is no regular file: name a result file")
         try:
             data = f.read(MAX_FILE_BYTES + 1)
         except OSError as e:

@@ -88,22 +88,30 @@ def events(taken: Iterable[Taken], ledger: Ledger | None) -> Iterator[Event]:
             yield Event(payload, file.source, ordinal)
 
 
-def append(ledger: Ledger, taken: Iterable[Taken]) -> AppendResult:
-    """Append the events of all files as one transaction.
+def unsaid(taken: Iterable[Taken]) -> bool:
+    """Say whether a file does not tell when it was written, so that a ledger has to be asked."""
+    return any(file.imported.recorded_at_ns is None for file in taken)
 
-    Raises ForeignFileError, the errors of the ledger, and ProducerKeyConflictError when a file was imported
-    into the campaign before and said something else then (another --subject, or another importer).
+
+def stage(staging: Staging, taken: Iterable[Taken], ledger: Ledger | None) -> None:
+    """Stage the events of all files. Raises as `events`."""
+    for event in events(taken, ledger):
+        staging.add(event.payload, event.source, event.ordinal)
+
+
+def append(ledger: Ledger, staging: Staging) -> AppendResult:
+    """Append what was staged as one transaction.
+
+    Raises the errors of the ledger, and ProducerKeyConflictError when a file was imported into the campaign
+    before and said something else then (another --subject, or another importer).
     """
-    with Staging() as staging:
-        for event in events(taken, ledger):
-            staging.add(event.payload, event.source, event.ordinal)
-        try:
-            return ledger.append_staged(staging)
-        except ProducerKeyConflictError as e:
-            raise ProducerKeyConflictError(
-                "a file was imported into this campaign before, with other content (another --subject, or "
-                f"another version of oakledger): import it into a campaign of another name; {e}"
-            ) from e
+    try:
+        return ledger.append_staged(staging)
+    except ProducerKeyConflictError as e:
+        raise ProducerKeyConflictError(
+            "a file was imported into this campaign before, with other content (another --subject, or "
+            f"another version of oakledger): import it into a campaign of another name; {e}"
+        ) from e
 
 
 def write(path: str, made: Iterable[Event]) -> int:

@@ -88,8 +88,7 @@ def _trials_of(file: ForeignFile) -> Iterator[Node]:
     try:
         root = file.document()
     except ForeignFileError:
-        first = next(file.lines())
-        if not _is_trial(first.value):
+        if not _starts_with_trial(file):
             raise
         yield from _lines(file)
         return
@@ -110,6 +109,13 @@ def _trials_of(file: ForeignFile) -> Iterator[Node]:
             f"says {accuracy}, and {solved} of {len(results)} trials are resolved: it contradicts itself"
         )
     yield from results
+
+
+def _starts_with_trial(file: ForeignFile) -> bool:
+    try:
+        return _is_trial(next(file.lines()).value)
+    except ForeignFileError:
+        return False
 
 
 def _lines(file: ForeignFile) -> Iterator[Node]:
