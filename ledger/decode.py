@@ -106,6 +106,18 @@ def event_from_mapping(mapping: Mapping[str, Any]) -> AnyEvent:
     return decode(line)[0]
 
 
+def validated(event: AnyEvent) -> bytes:
+    """Return the canonical bytes of an event struct made in Python, held to all that a line is held to.
+
+    Raises BadEventError.
+    """
+    try:
+        payload = canonical(event)
+    except (TypeError, ValueError, RecursionError) as e:
+        raise BadEventError(f"not an event: {one_line(str(e))}") from None
+    return decode(payload)[1]
+
+
 def one_line(text: str, limit: int = MAX_REASON) -> str:
     """Return text as one printable line of bounded length."""
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])

@@ -56,7 +56,7 @@ class Staging:
         return part
 
     def add_event(self, event: AnyEvent) -> None:
-        """Stage an event struct."""
+        """Stage an event struct that is known to be valid."""
         self.add(canonical(event), event.source, event.ordinal)
 
     def flush(self) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 import duckdb
 
 from ledger import sqlfiles, views
+from ledger.decode import validated
 from ledger.errors import LedgerDamagedError, LedgerOpenError, OakledgerError, ProducerKeyConflictError
 from ledger.events import AnyEvent
 from ledger.frontier import EMPTY_ROOT, Frontier
@@ -250,12 +251,13 @@ class Ledger:
     def append(self, events: Iterable[AnyEvent]) -> AppendResult:
         """Append event structs as one transaction; known events are skipped, an empty batch is fine.
 
-        Raises ProducerKeyConflictError when a (source, ordinal) is known with other content, and
+        Structs made in Python have not been validated, so that is done here. Raises BadEventError for one
+        that is not valid, ProducerKeyConflictError when a (source, ordinal) is known with other content, and
         OakledgerError when the disk has no room.
         """
         with Staging() as staging:
             for event in events:
-                staging.add_event(event)
+                staging.add(validated(event), event.source, event.ordinal)
             return self.append_staged(staging)
 
     def append_staged(self, staging: Staging, *, leave_out_conflicts: bool = False) -> AppendResult:

@@ -7,14 +7,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from ledger.cli.context import Context, json_option, pass_context
 from ledger.errors import EXIT_NEGATIVE, EXIT_OK, EXIT_USAGE
-from ledger.ingest import Ingest, Summary
 from ledger.inputs import Found, find, shown
 from ledger.rejects import Rejects
+
+if TYPE_CHECKING:
+    from ledger.ingest import Summary
 
 
 @click.command()
@@ -48,6 +51,8 @@ def ingest(
     \b
     Example: oakledger ingest runs/2026-11-30 && oakledger audit
     """
+    from ledger.ingest import Ingest
+
     found = find(paths)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     rejects = Rejects(rejects_path or f"{context.path}.rejects-{stamp}.ndjson")

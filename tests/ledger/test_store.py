@@ -13,7 +13,13 @@ import duckdb
 import pytest
 
 import ledger
-from ledger.errors import LedgerDamagedError, LedgerOpenError, OakledgerError, ProducerKeyConflictError
+from ledger.errors import (
+    BadEventError,
+    LedgerDamagedError,
+    LedgerOpenError,
+    OakledgerError,
+    ProducerKeyConflictError,
+)
 from ledger.events import Condition, TrialInvalidated, TrialRecorded, canonical, canonical_sha256, event_id
 from ledger.frontier import Frontier
 from ledger.staging import Staging, staged_line
@@ -77,6 +83,26 @@ def test_an_empty_batch_is_fine(store: Ledger) -> None:
     store.append([trial(0)])
     assert store.append([]).checkpoint.size == 1
     assert store.append([trial(0)]).checkpoint.size == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"metrics": {"wall_ns": 1.5}}, "a float"),
+        ({"trial": "a b"}, "^trial: does not have the form"),
+        ({"status": "fine"}, "^status: "),
+        ({"recorded_at_ns": 5}, "^recorded_at_ns: a time before 2015"),
+        ({"status_code": object()}, "not an event"),
+        ({"process_key": "\ud800"}, "not an event"),
+        ({"repetition": 2**70}, "."),
+    ],
+)
+def test_a_struct_made_in_python_is_held_to_the_same_rules(
+    store: Ledger, fields: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(BadEventError, match=reason):
+        store.append([trial(0), trial(1, **fields)])
+    assert store.checkpoint().size == 0
 
 
 def test_the_same_producer_key_with_other_content_is_an_error_that_shows_both(store: Ledger) -> None:
