@@ -36,6 +36,12 @@ SHOWN_FINDINGS = 10
 @click.option(
     "--no-record", is_flag=True, help="Do not append the decision: for a ledger that must not change."
 )
+@click.option(
+    "--certificate",
+    metavar="FILE",
+    help="Write a certificate to a new file: the decision and what shows it without the ledger.",
+)
+@click.option("--key", metavar="FILE", help="Sign the checkpoint in the certificate (see keygen).")
 @pass_context
 def qualify(
     ctx: Context,
@@ -45,6 +51,8 @@ def qualify(
     rule_name: str | None,
     describe: bool,
     no_record: bool,
+    certificate: str | None,
+    key: str | None,
 ) -> None:
     """Decide whether a campaign's comparison may be published.
 
@@ -62,6 +70,16 @@ def qualify(
             raise OakledgerError(
                 f"no rule {rule_name!r}: rules are 1 to {len(rules())}, or {', '.join(r.id for r in rules())}"
             )
+    if certificate is not None:
+        from qualify.certificate_cli import check_new
+
+        if no_record or rule is not None:
+            raise click.UsageError(
+                "a certificate is about a recorded decision: leave out --no-record, --explain"
+            )
+        check_new(certificate)
+    elif key is not None:
+        raise click.UsageError("--key signs a certificate: give --certificate FILE too")
     decision = _decide(ctx, campaign, form)
     if rule is not None:
         from qualify import show
@@ -76,6 +94,10 @@ def qualify(
     if not no_record:
         _, ids = ctx.record([decision.event()], create=False)
         event = ids[0]
+        if certificate is not None:
+            from qualify.certificate_cli import write
+
+            write(ctx, event, certificate, key)
     _print(ctx, decision, form, event, describe)
     sys.exit(decision.exit_status)
 

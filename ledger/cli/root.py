@@ -9,12 +9,15 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from ledger.cli.context import Context, printable
 from ledger.errors import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_OK, EXIT_USAGE, OakledgerError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 #: Command name -> (module:attribute, one line of help), in the order of the help page.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -28,7 +31,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("oracles.cli:verify", "Read and judge one trial's repository."),
     "qualify": ("qualify.cli:qualify", "Decide whether a campaign's comparison may be published."),
     "report": ("qualify.report_cli:report", "Write a campaign's report as one HTML page."),
-    "verify-certificate": ("qualify.cli:verify_certificate", "Check a certificate against a ledger."),
+    "verify-certificate": (
+        "qualify.certificate_cli:verify_certificate",
+        "Check a certificate, with the ledger or by its proofs alone.",
+    ),
+    "status": ("ledger.cli.status:status", "Show campaigns, events, the last checkpoint, decisions."),
+    "show": ("ledger.cli.show:show", "Show an event, trial or campaign with its chain of evidence."),
     "audit": ("ledger.cli.audit:audit", "Verify the ledger: contents, tree, guards, views, checkpoints."),
     "checkpoint": ("ledger.cli.proofs:checkpoint", "Print the current checkpoint, signed if a key is given."),
     "prove": ("ledger.cli.proofs:prove", "Make an inclusion proof of one event."),
@@ -38,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "merge": ("ledger.cli.merge:merge", "Take in the events of other ledgers."),
     "export": ("ledger.cli.export:export", "Export events as Parquet."),
     "schema": ("ledger.cli.schema:schema", "Print the JSON Schema of events and rows."),
+    "completion": ("ledger.cli.completion:completion", "Print a shell's completion script."),
     "demo": ("oracles.demo.cli:demo", "Run a small real campaign from plan to decision."),
 }
 
@@ -57,6 +66,17 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer commands from the table, importing nothing, and the options of the root."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command list from the table, importing nothing."""

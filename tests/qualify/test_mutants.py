@@ -145,7 +145,7 @@ def test_the_answer_class_says_that_an_answer_was_scored(decided):
 
 
 def test_alone_and_together_the_answer_is_the_same(decided, tmp_path):
-    """The shortcut that this suite takes hides nothing: some campaigns are decided as a release check does."""
+    """The shortcut that this suite takes hides nothing: some are decided as in a release check."""
     names = ["honest_agent", "tests_run_for_one_side", "alternating_order", "controls_run_afterwards"]
     campaigns = dict(m.everything())
     with batch.loaded(tmp_path / "some.duckdb", [campaigns[n] for n in names]) as ledger:
