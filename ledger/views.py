@@ -6,8 +6,8 @@ that is stored in the file has the ancestors of a view as common table expressio
 
 A decision evaluates the shipped texts in a workspace: an in-memory database in which `ledger_events` is one
 campaign's events and the base views (`1xx_*.sql`) are run once, in order, into tables of their names, except
-those that one other view alone reads (ON_THE_WAY). The rules then read tables, so no event is parsed twice and
-the cost is linear in the campaign. What the views stored in the file say plays no part.
+those read on the way to another (ON_THE_WAY). The rules then read tables, so hardly an event is parsed twice
+and the cost is linear in the campaign. What the views stored in the file say plays no part.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VIEW = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS\n(.*?);\n", re.MULTILINE |
 #: The file whose views a workspace replaces by its own.
 SOURCE_FILE = "100_ledger_events.sql"
 
-#: Wide views that are read once, or nearly, on the way to a table: to keep them would cost more than it saves.
+#: Wide views read once, or nearly, on the way to a table: keeping them would cost more than it saves.
 ON_THE_WAY = frozenset({"trials", "reader_invocations", "verdicts", "attempts"})
 
 WORKSPACE = "oakledger_workspace"

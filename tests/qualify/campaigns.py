@@ -418,7 +418,7 @@ def attested(spec: Spec, at_ns: int) -> StudyCriteriaAttested:
 def runs(spec: Spec, outcome: Callable[[Spec, Slot, int, int], str] | None = None) -> Iterator[AnyEvent]:
     """The trials of a campaign in its order, with readings, verdicts and replacements."""
     outcome = outcome or usual_outcome
-    slots = list(planned_slots(declaration(spec)))
+    slots = slots_of(spec)
     if spec.order is None:  # a harness that rolls its own dice
         slots.sort(key=lambda s: (sha("own", s.scenario, s.condition_key, s.repetition), sha("own", s)))
     diagnostic = {s.scenario for s in spec.scenarios if s.diagnostic}
@@ -448,6 +448,17 @@ def runs(spec: Spec, outcome: Callable[[Spec, Slot, int, int], str] | None = Non
             queue.append((slot, attempt + 1, run))  # at the end of the day
 
 
+_slots: dict[str, tuple[Slot, ...]] = {}
+
+
+def slots_of(spec: Spec) -> list[Slot]:
+    """The planned trials of a spec in its order, which does not depend on the campaign's name."""
+    key = repr((spec.plan, spec.order))
+    if key not in _slots:
+        _slots[key] = tuple(planned_slots(declaration(spec)))
+    return list(_slots[key])
+
+
 def hash_of(slot: Slot) -> int:
     """A number that depends on the slot alone."""
     return int(sha("number", slot.scenario, slot.condition_key, slot.repetition, slot.subject)[:8], 16)
@@ -467,13 +478,19 @@ def usual_outcome(spec: Spec, slot: Slot, attempt: int, number: int) -> str:
     return "passed"
 
 
+_made: dict[tuple[str, object], tuple[AnyEvent, ...]] = {}
+
+
 def honest(
     spec: Spec = AGENT, outcome: Callable[[Spec, Slot, int, int], str] | None = None
 ) -> list[AnyEvent]:
-    """A whole campaign that qualifies, sealed."""
-    events = [declaration(spec), *preamble(spec), *runs(spec, outcome)]
-    events.append(attested(spec, max(e.recorded_at_ns for e in events) + 3600 * SECOND))
-    return seal(events)
+    """A whole campaign that qualifies, sealed. Made once for a spec and an outcome function."""
+    key = (repr(spec), outcome)
+    if key not in _made:
+        events = [declaration(spec), *preamble(spec), *runs(spec, outcome)]
+        events.append(attested(spec, max(e.recorded_at_ns for e in events) + 3600 * SECOND))
+        _made[key] = tuple(seal(events))
+    return list(_made[key])
 
 
 def seal(events: Iterable[AnyEvent], source: str | None = None) -> list[AnyEvent]:
@@ -498,7 +515,7 @@ def seal(events: Iterable[AnyEvent], source: str | None = None) -> list[AnyEvent
 def edit(
     events: Iterable[AnyEvent], where: Callable[[Any], bool], limit: int | None = None, **changes: Any
 ) -> list[AnyEvent]:
-    """Change fields of the events that `where` picks (the first `limit` of them). A value may be a function."""
+    """Change fields of the events that `where` picks (the first `limit`). A value may be a function."""
     done = 0
     renamed: dict[str, str] = {}
     out: list[AnyEvent] = []
