@@ -32,7 +32,7 @@ CREATE TABLE events (
     reader_event_id VARCHAR,            -- oracle_judged: the reader invocation it rests on
     outcome VARCHAR,                    -- reader_invoked
     reason VARCHAR,                     -- reader_invoked, oracle_judged
-    payload VARCHAR NOT NULL,           -- the exact canonical JSON text
+    payload VARCHAR NOT NULL USING COMPRESSION zstd,  -- the exact canonical JSON text; zstd takes a third less room
     PRIMARY KEY (origin, seq),
     CONSTRAINT event_id_is_leaf_hash_of_payload CHECK (event_id = sha256(chr(0) || payload)),
     CONSTRAINT condition_key_matches_payload CHECK (
