@@ -124,7 +124,8 @@ JOIN metric_values AS b
     AND b.condition_key = c.condition_key AND b.subject = c.baseline AND b.metric = c.metric
     AND b.operation IS NOT DISTINCT FROM c.operation AND b.repetition = a.repetition
 WHERE c.campaign = $campaign AND a.value IS NOT NULL AND b.value <> 0
-GROUP BY c.claim, c.scenario, c.scenario_version, c.condition_key, c.role, c.subject, c.baseline;
+GROUP BY c.claim, c.scenario, c.scenario_version, c.condition_key, c.role, c.subject, c.baseline
+ORDER BY c.claim, c.scenario, c.scenario_version, c.condition_key, c.role, c.subject, c.baseline;
 
 -- query metrics: Metrics of the trials that passed
 SELECT scenario, scenario_version, condition_key, operation, metric, subject, count(*) AS trials,
