@@ -6,6 +6,7 @@ import os
 import tempfile
 
 import click
+import duckdb
 
 from ledger.cli.context import Context, json_option, pass_context
 from ledger.errors import OakledgerError
@@ -43,11 +44,18 @@ def export(context: Context, folder: str, as_json: bool) -> None:
         count = int(counted[0]) if counted else 0
         if count:
             quoted = target.replace("'", "''")
-            ledger.con.execute(
-                "COPY (SELECT * FROM events ORDER BY campaign, kind, origin, seq) "  # noqa: S608 - our own path
-                f"TO '{quoted}' (FORMAT parquet, PARTITION_BY (campaign, kind), COMPRESSION zstd, "
-                "OVERWRITE_OR_IGNORE true)"
-            )
+            try:
+                ledger.con.execute(
+                    "COPY (SELECT * FROM events ORDER BY campaign, kind, origin, seq) "  # noqa: S608 - our own path
+                    f"TO '{quoted}' (FORMAT parquet, PARTITION_BY (campaign, kind), COMPRESSION zstd, "
+                    "OVERWRITE_OR_IGNORE true)"
+                )
+            except duckdb.Error as e:
+                # A full disk, or a campaign whose name is too long for a folder once it is escaped.
+                raise OakledgerError(
+                    f"{folder} could not be written ({' '.join(str(e).split())[:160]}): check room and "
+                    "permissions there, and for a name too long use oakledger sql; nothing was written"
+                ) from e
         os.rename(target, folder)
     if as_json:
         context.print_json({"folder": folder, "events": count})

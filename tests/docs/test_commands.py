@@ -2,15 +2,15 @@
 
 How a page marks its blocks, in comments that a reader of the page does not see, above the block:
 
-* nothing: a `sh` block is a script; in a `console` block every line that begins with `$ ` is a command (lines that
-  end in a backslash go on), and the lines below it must appear in its output, in that order. `...` stands for any
-  text within a line, and for any lines when it is alone. White space counts once.
+* nothing: a `sh` block is a script; in a `console` block every line that begins with `$ ` is a command (lines
+  that end in a backslash go on), and the lines below it must appear in its output, in that order. `...` is
+  any text within a line, and for any lines when it is alone. White space counts once.
 * `<!-- file: NAME -->`: the block, of whatever language, is written to NAME.
 * `<!-- needs: PROGRAM -->`: the block is run where PROGRAM is on PATH; otherwise a skipped test says so.
 * `<!-- not run: WHY -->`: the block is not run; its commands and options must exist.
 * `<!-- run: COMMAND -->`: not shown, run at this place: what the reader has and a fresh directory lacks.
 
-A page has one fresh directory. A command must end with status 0; pages show others with `; echo "exit status $?"`.
+A page has one fresh directory. A command must end with status 0; `; echo "exit status $?"` shows another.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def missing_line(shown: list[str], output: str) -> str | None:
 
 
 def shell(command: str, folder: pathlib.Path, *, strict: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run a command as somebody would who has oakledger installed. strict: a script ends at its first failure."""
+    """Run a command as somebody would who has oakledger installed. strict: end at the first failure."""
     places = [str(pathlib.Path(sys.executable).parent), os.environ.get("PATH", "/usr/bin:/bin")]
     env = {
         "PATH": os.pathsep.join(places),
