@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 
 import pytest
 
+from ledger import audit_catalog, views
 from ledger import events as ev
-from ledger.checkpoints import keep
+from ledger.checkpoints import folder, keep
 from ledger.fields import PathBytes
 from ledger.store import open_ledger
 
@@ -141,15 +143,51 @@ def one_of_each():
     return make
 
 
+@pytest.fixture(scope="session")
+def _made(tmp_path_factory, one_of_each):
+    """Ledgers made so far, by what was asked for: most tests ask for the same ones and change a copy."""
+    made_in = tmp_path_factory.mktemp("made")
+    made = {}
+
+    def get(origin, batches, source):
+        key = origin, batches, source, len(views.shipped())
+        if key not in made:
+            path = made[key] = made_in / f"{len(made)}.duckdb"
+            with open_ledger(path, origin=origin) as ledger:
+                for i in range(batches):
+                    keep(path, ledger.append(one_of_each(source, 20 * i)).checkpoint)
+        return made[key]
+
+    return get
+
+
 @pytest.fixture
-def make_ledger(tmp_path, one_of_each):
+def make_ledger(tmp_path, _made):
     """`make_ledger(name, origin, batches)`: a closed ledger with its kept checkpoints, and its path."""
 
     def make(name="l.duckdb", origin="origin/a", batches=3, source="run"):
         path = tmp_path / name
-        with open_ledger(path, origin=origin) as ledger:
-            for i in range(batches):
-                keep(path, ledger.append(one_of_each(source, 20 * i)).checkpoint)
+        original = _made(origin, batches, source)
+        shutil.copyfile(original, path)
+        shutil.copytree(folder(original), folder(path))
         return path
 
     return make
+
+
+@pytest.fixture(scope="module")
+def few_views():
+    """Let ledgers have the first three views only: the others are long and take time to store and compare."""
+    first = views.shipped()[:3]
+    ancestors = {view.name: views._ancestors()[view.name] for view in first}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "shipped", lambda: first)
+        patch.setattr(views, "_ancestors", lambda: ancestors)
+        _forget_views()
+        yield
+    _forget_views()
+
+
+def _forget_views():
+    audit_catalog._composed.cache_clear()
+    audit_catalog._shipped.cache_clear()

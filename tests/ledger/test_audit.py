@@ -20,6 +20,8 @@ from ledger.merge import merge
 from ledger.merkle import root
 from ledger.store import Checkpoint, open_ledger
 
+pytestmark = pytest.mark.usefixtures("few_views")
+
 
 def sql_audit(path, name):
     with duckdb.connect() as con:

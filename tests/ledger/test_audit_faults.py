@@ -22,6 +22,8 @@ from ledger.events import canonical, leaf_hash
 from ledger.frontier import Frontier
 from ledger.store import open_ledger
 
+pytestmark = pytest.mark.usefixtures("few_views")
+
 COLUMNS = [
     "event_id",
     "kind",
@@ -527,9 +529,12 @@ WRITER = """
 import os, signal, sys
 sys.path.insert(0, {helpers!r})
 from ledger.checkpoints import keep
+from ledger import views
 from ledger.events import TrialInvalidated
 from ledger.store import open_ledger
 
+first = views.shipped()[:3]  # as the fixture few_views
+views.shipped = lambda: first
 with open_ledger({path!r}, origin="origin/a") as ledger:
     for batch in range(4):
         events = [
@@ -544,7 +549,7 @@ with open_ledger({path!r}, origin="origin/a") as ledger:
 
 
 @pytest.fixture(scope="module")
-def killed_ledger(tmp_path_factory):
+def killed_ledger(tmp_path_factory, few_views):
     """A ledger whose writer was killed right after its last commit: the events are in the log alone."""
     path = tmp_path_factory.mktemp("killed") / "l.duckdb"
     code = WRITER.format(path=str(path), helpers=str(Path(__file__).parents[2]))

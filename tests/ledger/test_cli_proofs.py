@@ -21,6 +21,8 @@ from ledger.merge import merge
 from ledger.merkle import ProofError
 from ledger.store import open_ledger
 
+pytestmark = pytest.mark.usefixtures("few_views")
+
 
 class Done:
     """What a command did: an OakledgerError counts with its exit status and message, as in `main`."""

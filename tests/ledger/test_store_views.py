@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from ledger import sqlfiles, views
-from ledger.audit_catalog import normal
+from ledger.audit_catalog import _composed, _shipped, normal
 from ledger.store import _create_views, open_ledger
 
 VIEWS = "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal AND database_name = ?"
@@ -30,3 +30,9 @@ def test_storing_views_binds_none():
         "SELECT count(*), count(*) FILTER (WHERE is_bound) FROM duckdb_views() WHERE NOT internal"
     ).fetchone()
     assert counts == (len(con.execute("FROM duckdb_views() WHERE NOT internal").fetchall()), 0)
+
+
+def test_the_views_put_together_are_those_of_a_new_ledger():
+    """Were they not, every audit would take the slow way and still be right."""
+    assert _composed().objects == _shipped().objects
+    assert _composed().parts == _shipped().parts
