@@ -44,6 +44,8 @@ def report(context: Context, campaign: str, output: str, as_json: bool) -> None:
     """
     if as_json and output == "-":
         raise click.UsageError("--json and -o - both write to standard output: name a file")
+    if output != "-":
+        _check_output(output)
     page, decision = _make(context, campaign)
     if output == "-":
         sys.stdout.buffer.write(page)
@@ -92,15 +94,27 @@ def _make(context: Context, campaign: str) -> tuple[bytes, Decision]:
     return render(data, os.path.basename(context.path)), decision
 
 
-def _write(path: str, page: bytes) -> None:
-    """Write a whole page or nothing. Raises OakledgerError rather than replace a file that is no report."""
+def _check_output(path: str) -> None:
+    """Raise OakledgerError, before any work, when the page would replace something else or has no place."""
     from qualify.report.page import MARK
 
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise OakledgerError(f"{path} cannot be written: {folder} is no directory, make it first")
+    if not os.path.lexists(path):
+        return
     try:
-        if os.path.lexists(path):
-            with open(path, "rb") as f:
-                if f.read(len(MARK)) != MARK:
-                    raise OakledgerError(f"{path} exists and is no oakledger report: give another name")
+        with open(path, "rb") as f:
+            if f.read(len(MARK)) == MARK:
+                return
+    except OSError as e:
+        raise OakledgerError(f"{path} cannot be replaced ({e.strerror}): give another name") from e
+    raise OakledgerError(f"{path} exists and is no oakledger report: give another name")
+
+
+def _write(path: str, page: bytes) -> None:
+    """Write a whole page or nothing."""
+    try:
         folder = os.path.dirname(os.path.abspath(path))
         descriptor, draft = tempfile.mkstemp(prefix=".oakledger-report-", dir=folder)
         try:
