@@ -6,7 +6,6 @@ and with which findings. Where one act must break a second rule too, `also` says
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -101,6 +100,12 @@ SCRIPTED = Spec(
 AGENT = Spec(
     "a", "agent", SUBJECTS, (BUGFIX,), AGENT_CONDITIONS[:1], 31, CLAIMS, CRITERIA, WHOLE, preregistered=True
 )
+#: The same, where each timed unit of a run has a record of its own, and the claim is on one of them.
+OPERATIONS = respec(
+    AGENT,
+    campaign="ops",
+    claims=(Claim("wall_ns", "oak_installed", "git", "lower", 100, operation="commit"),),
+)
 #: Two conditions.
 TWO_MODELS = respec(AGENT, campaign="m", subjects=PAIR, conditions=AGENT_CONDITIONS, claims=(), order=BLOCK)
 #: A scenario that is diagnostic beside one that is compared.
@@ -113,6 +118,11 @@ WORKTREE = respec(SCRIPTED, campaign="t", scenarios=(SYNC,))
 ANSWERED = respec(SCRIPTED, campaign="n", scenarios=(ANSWER,))
 #: A lane that rules 2, 4 and 5 do not bind.
 CORE = respec(SCRIPTED, campaign="c", lane="core")
+CORE_OBSERVED = respec(CORE, campaign="co", order=None, preregistered=False)
+#: Exactly thirty trials a cell.
+THIRTY = respec(SCRIPTED, campaign="w30", trials_per_cell=30)
+#: Nobody declared an order, and a subject is measured twice.
+OBSERVED_NULL = respec(OBSERVED, campaign="on", subjects=SUBJECTS)
 #: Both lanes as a team runs them: several scenarios, conditions, a null, a claim, a diagnostic scenario.
 WHOLE_AGENT = Spec(trials_per_cell=31, campaign="wa")
 WHOLE_WORKFLOW = Spec("ww", "workflow", conditions=SCRIPT_CONDITIONS, order=BLOCK, trials_per_cell=31)
@@ -125,7 +135,8 @@ def base(spec: Spec, outcome: Any = usual) -> tuple[AnyEvent, ...]:
     """The events of an honest campaign, made once."""
     key = (repr(spec), outcome)
     if key not in _BASES:
-        _BASES[key] = tuple(_answered(spec, honest(spec, outcome)))
+        events = _answered(spec, honest(spec, outcome))
+        _BASES[key] = tuple(_with_operations(events) if spec.campaign == "ops" else events)
     return _BASES[key]
 
 
@@ -145,6 +156,25 @@ def _answered(spec: Spec, events: list[AnyEvent]) -> list[AnyEvent]:
     for s in asked.values():
         out[1:1] = [control(spec, s, "absent"), control(spec, s, "wrong")]
     return out
+
+
+def _with_operations(events: list[AnyEvent]) -> Iterator[AnyEvent]:
+    """Record each completed run once for the task and once for each timed unit."""
+    for event in events:
+        yield event
+        if not isinstance(event, TrialRecorded) or event.status != "completed":
+            continue
+        wall = event.metrics["wall_ns"]
+        assert wall is not None and event.started_at_ns is not None and event.ended_at_ns is not None
+        for unit, share in (("commit", 4), ("status", 9)):
+            yield msgspec.structs.replace(
+                event,
+                operation=unit,
+                metrics={"wall_ns": wall // share},
+                row_sha256=sha("row", unit, event.trial),
+                started_at_ns=event.started_at_ns + share,
+                ended_at_ns=event.ended_at_ns - share,
+            )
 
 
 def control(spec: Spec, s: ScenarioPlan, word: str, **facts: Any) -> OracleJudged:
@@ -841,12 +871,18 @@ def iterations_as_trials(s: Story) -> None:
     SCRIPTED,
     sample_size="identity_twice identity_in_two_cells",
     planned_slots="slots_missing",
-    order="order_differs",
-    also="one execution cannot fill two slots, nor start at two places of the order",
+    also="one execution cannot fill two slots",
 )
 def one_identity_for_two(s: Story) -> None:
     """Two runs are recorded under one trial id."""
-    a, b = s.runs("pass", subject="git", reached_head=True)[6:8]
+    # Of two blocks in which Git came first: whichever of the records counts, its start fits the order.
+    a, b = [
+        r
+        for r in s.runs("pass", subject="git", reached_head=True)
+        if (o := s.runs(subject="oak_installed", repetition=r.repetition)[0]).started_at_ns
+        and (r.started_at_ns or 0) < (o.started_at_ns or 0)
+        and len(s.runs(subject="git", repetition=r.repetition)) == 1
+    ][:2]
     s.drop(lambda e: s.of(b)(e) and not isinstance(e, TrialRecorded))
     s.edit(s.trial(b), trial=a.trial)
 
@@ -998,7 +1034,7 @@ def environment_never_known(s: Story) -> None:
 # Rule 5: observed random order
 
 
-def _starts(s: Story, order: Callable[[int], tuple[str, str]]) -> None:
+def starts(s: Story, order: Callable[[int], tuple[str, str]]) -> None:
     """Give every trial a start by its repetition, the subjects of a block in the order that `order` says."""
 
     def start(e: TrialRecorded) -> int:
@@ -1021,19 +1057,19 @@ OAK_FIRST = ("oak_installed", "git")
 @act(OBSERVED, outcome=always, order="order_not_random")
 def fixed_order(s: Story) -> None:
     """Git always first."""
-    _starts(s, lambda r: GIT_FIRST)
+    starts(s, lambda r: GIT_FIRST)
 
 
 @act(OBSERVED, outcome=always, order="order_not_random", name="fixed_order_other_way")
 def fixed_order_other_way(s: Story) -> None:
     """Oak always first."""
-    _starts(s, lambda r: OAK_FIRST)
+    starts(s, lambda r: OAK_FIRST)
 
 
 @act(OBSERVED, outcome=always, order="order_not_random")
 def alternating_order(s: Story) -> None:
     """Git first, Oak first, Git first, and so on."""
-    _starts(s, lambda r: GIT_FIRST if r % 2 else OAK_FIRST)
+    starts(s, lambda r: GIT_FIRST if r % 2 else OAK_FIRST)
 
 
 for _lag in (2, 3, 4, 5, 6, 7, 8):
@@ -1041,7 +1077,7 @@ for _lag in (2, 3, 4, 5, 6, 7, 8):
     def _rotating(s: Story, lag: int = _lag) -> None:
         # A pattern of that period that no shorter test finds.
         pattern = {2: "01", 3: "001", 4: "0011", 5: "00101", 6: "001011", 7: "0010111", 8: "00010111"}[lag]
-        _starts(s, lambda r: GIT_FIRST if pattern[r % lag] == "0" else OAK_FIRST)
+        starts(s, lambda r: GIT_FIRST if pattern[r % lag] == "0" else OAK_FIRST)
 
     _rotating.__doc__ = f"The same pattern of {_lag} blocks over and over."
     act(OBSERVED, name=f"pattern_of_{_lag}_blocks", outcome=always, order="order_not_random")(_rotating)
@@ -1087,7 +1123,7 @@ def blocks_in_another_order(s: Story) -> None:
 
 
 @act(SCRIPTED, order="start_equal")
-def equal_starts(s: Story) -> None:
+def equalstarts(s: Story) -> None:
     """A harness writes down one start time for both runs of a block."""
     a = s.runs("pass", subject="git", repetition=2)[0]
     b = s.runs("pass", subject="oak_installed", repetition=2)[0]
@@ -1135,7 +1171,7 @@ def ended_before_start(s: Story) -> None:
 )
 def order_declared_afterwards(s: Story) -> None:
     """A fixed order, and a seed found afterwards that gives one like it."""
-    _starts(s, lambda r: GIT_FIRST)
+    starts(s, lambda r: GIT_FIRST)
     s.edit(kind(CampaignDeclared), recorded_at_ns=s.end_ns)
 
 
@@ -1280,11 +1316,11 @@ def contracts_pooled(s: Story) -> None:
 # Rule 7: the same evidence behind every success
 
 
-def _oak_reads(s: Story, **facts: Any) -> None:
+def oak_reads(s: Story, **facts: Any) -> None:
     s.edit(s.reads(*s.runs(subject="oak_installed")), **facts)
 
 
-def _git_reads(s: Story, **facts: Any) -> None:
+def git_reads(s: Story, **facts: Any) -> None:
     s.edit(s.reads(*s.runs(subject="git")), **facts)
 
 
@@ -1305,79 +1341,79 @@ QUALIFIED = {
 @both(correctness_class="classes_differ")
 def export_against_independent(s: Story) -> None:
     """Oak's own export against an independent reading of Git."""
-    _oak_reads(s, reader="oak_export_reader", backend="export", relation="subject_export")
+    oak_reads(s, reader="oak_export_reader", backend="export", relation="subject_export")
 
 
 @act(SCRIPTED, correctness_class="classes_differ relation_overclaimed")
 def export_called_independent(s: Story) -> None:
     """Oak's own export, recorded as independent."""
-    _oak_reads(s, reader="oak_export_reader", backend="export", relation="independent")
+    oak_reads(s, reader="oak_export_reader", backend="export", relation="independent")
 
 
 @act(SCRIPTED, correctness_class="classes_differ")
 def git_judged_by_itself(s: Story) -> None:
     """The git under measurement reads its own repository; Oak is read independently."""
-    _git_reads(s, **{**INSTRUMENT, "instrument_sha256": sha("binary", "git"), "relation": "subject_binary"})
+    git_reads(s, **{**INSTRUMENT, "instrument_sha256": sha("binary", "git"), "relation": "subject_binary"})
 
 
 @act(SCRIPTED, correctness_class="classes_differ relation_overclaimed")
 def git_judged_by_itself_and_vouched_for(s: Story) -> None:
     """Somebody vouches for the independence of the very same bytes."""
-    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "instrument_sha256": sha("binary", "git")})
+    git_reads(s, **{**INSTRUMENT, **QUALIFIED, "instrument_sha256": sha("binary", "git")})
 
 
 @act(SCRIPTED, correctness_class="class_unknown")
 def instrument_vouched_for_by_nobody(s: Story) -> None:
     """Another build of git reads, and nobody says that it is independent."""
-    _git_reads(s, **INSTRUMENT)
+    git_reads(s, **INSTRUMENT)
 
 
 @act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
 def independence_asserted_by_nobody(s: Story) -> None:
     """Another build of git reads and is recorded as independent; no name stands behind that."""
-    _git_reads(s, **{**INSTRUMENT, "relation": "independent"})
+    git_reads(s, **{**INSTRUMENT, "relation": "independent"})
 
 
 @act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
 def vouched_for_without_a_reason(s: Story) -> None:
     """A name and no reason."""
-    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "qualified_because": " "})
+    git_reads(s, **{**INSTRUMENT, **QUALIFIED, "qualified_because": " "})
 
 
 @act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
 def vouched_for_without_a_name(s: Story) -> None:
     """A reason and no name."""
-    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "qualified_by": ""})
+    git_reads(s, **{**INSTRUMENT, **QUALIFIED, "qualified_by": ""})
 
 
 @act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
 def vouched_for_bytes_unknown(s: Story) -> None:
     """Somebody vouches for an instrument that nobody hashed."""
-    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "instrument_sha256": None})
+    git_reads(s, **{**INSTRUMENT, **QUALIFIED, "instrument_sha256": None})
 
 
 @act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
 def native_codecs_called_independent(s: Story) -> None:
     """The codecs are the libraries that Oak links, and nobody answers for that."""
-    _oak_reads(s, backend="native", relation="independent")
+    oak_reads(s, backend="native", relation="independent")
 
 
 @act(SCRIPTED, correctness_class="class_unknown")
 def native_codecs_unqualified(s: Story) -> None:
     """The reader itself says that its codecs are not qualified."""
-    _oak_reads(s, backend="native", relation="unqualified")
+    oak_reads(s, backend="native", relation="unqualified")
 
 
 @act(SCRIPTED, correctness_class="class_unknown")
 def reader_recorded_as_unqualified(s: Story) -> None:
     """A reader that says less of itself than the facts would allow is taken at its word."""
-    _git_reads(s, **{**INSTRUMENT, **QUALIFIED, "relation": "unqualified"})
+    git_reads(s, **{**INSTRUMENT, **QUALIFIED, "relation": "unqualified"})
 
 
 @act(SCRIPTED, correctness_class="class_unknown relation_overclaimed")
 def unknown_reader(s: Story) -> None:
     """A reader that nobody knows says that it is independent."""
-    _git_reads(s, reader="my_reader")
+    git_reads(s, reader="my_reader")
 
 
 def _pass_on(**facts: Any) -> Callable[[Story], None]:
@@ -1493,13 +1529,13 @@ def depth_not_said(s: Story) -> None:
 @both(correctness_class="scope_differs")
 def edited_scope(s: Story) -> None:
     """Oak is read with a scope that leaves out what it gets wrong."""
-    _oak_reads(s, scope_sha256=sha("smaller scope"))
+    oak_reads(s, scope_sha256=sha("smaller scope"))
 
 
 @act(SCRIPTED, correctness_class="scope_differs")
 def whole_tree_for_one(s: Story) -> None:
     """Git is read in full and Oak in its scope."""
-    _git_reads(s, scope_sha256=None, scope_count=None)
+    git_reads(s, scope_sha256=None, scope_count=None)
 
 
 @act(SCRIPTED, correctness_class="reader_changes")
@@ -1849,7 +1885,7 @@ for _name, _doc, _facts in (
 BLOCKED = "an undecided slot has no measured outcome, which here leaves thirty"
 
 
-def _contradict(s: Story, **facts: Any) -> TrialRecorded:
+def contradict(s: Story, **facts: Any) -> TrialRecorded:
     run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
     s.edit(s.trial(run), **facts)
     return run
@@ -1858,19 +1894,19 @@ def _contradict(s: Story, **facts: Any) -> TrialRecorded:
 @both(conflicts="pass_with_timeout")
 def timeout_counted_as_success(s: Story) -> None:
     """A run over its time limit is a success because its result is right."""
-    _contradict(s, status="timeout", exit_code=None)
+    contradict(s, status="timeout", exit_code=None)
 
 
 @act(SCRIPTED, conflicts="pass_with_error")
 def error_counted_as_success(s: Story) -> None:
     """A run that ended with an error is a success because its result is right."""
-    _contradict(s, status="error", exit_code=1)
+    contradict(s, status="error", exit_code=1)
 
 
 @act(SCRIPTED, conflicts="pass_without_head")
 def pass_without_head(s: Story) -> None:
     """The harness saw no commit and the oracle a pass."""
-    _contradict(s, reached_head=False)
+    contradict(s, reached_head=False)
 
 
 @act(
@@ -1881,7 +1917,7 @@ def pass_without_head(s: Story) -> None:
 )
 def harness_failure_that_passed(s: Story) -> None:
     """A failure of the harness is a success because its result is right."""
-    _contradict(s, status="harness_failure")
+    contradict(s, status="harness_failure")
 
 
 @act(
@@ -1892,7 +1928,7 @@ def harness_failure_that_passed(s: Story) -> None:
 )
 def unlaunched_that_passed(s: Story) -> None:
     """A trial passed that was never launched."""
-    _contradict(s, status="unlaunched")
+    contradict(s, status="unlaunched")
 
 
 @act(SCRIPTED, conflicts="verdicts_disagree")
@@ -1983,21 +2019,21 @@ def conflict_rule(
 @act(SCRIPTED, conflicts="rule_too_late")
 def conflicts_decided_afterwards(s: Story) -> None:
     """When the timeouts were seen, a rule was recorded that they are passes."""
-    _contradict(s, status="timeout", exit_code=None)
+    contradict(s, status="timeout", exit_code=None)
     s.add(conflict_rule(s, s.end_ns, "pass"))
 
 
 @act(SCRIPTED, conflicts="rule_too_late")
 def conflicts_decided_by_a_false_clock(s: Story) -> None:
     """The rule carries an early time, and the ledger took it in after the trials."""
-    _contradict(s, status="timeout", exit_code=None)
+    contradict(s, status="timeout", exit_code=None)
     s.add(conflict_rule(s, s.spec.start_ns + SECOND, "pass"))
 
 
 @act(SCRIPTED, conflicts="rules_disagree pass_with_timeout")
 def conflicts_decided_both_ways(s: Story) -> None:
     """Two rules decide both ways."""
-    _contradict(s, status="timeout", exit_code=None)
+    contradict(s, status="timeout", exit_code=None)
     s.events[1:1] = [
         conflict_rule(s, s.spec.start_ns + SECOND, "pass"),
         conflict_rule(s, s.spec.start_ns + 2 * SECOND, "fail"),
@@ -2007,7 +2043,7 @@ def conflicts_decided_both_ways(s: Story) -> None:
 @act(SCRIPTED, conflicts="pass_with_timeout")
 def another_conflict_decided(s: Story) -> None:
     """There is a rule on errors and none on timeouts."""
-    _contradict(s, status="timeout", exit_code=None)
+    contradict(s, status="timeout", exit_code=None)
     s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "fail", "pass_with_error"))
 
 
@@ -2186,149 +2222,3 @@ def attested_before_the_end(s: Story) -> None:
 def study_without_criteria(s: Story) -> None:
     """The study has no criteria of its own."""
     s.replan(criteria=())
-
-
-# Honest campaigns: what a careful team really runs
-
-
-@functools.cache
-def with_operations() -> tuple[AnyEvent, ...]:
-    """An honest campaign whose trials are recorded once for the task and once for each timed unit."""
-    spec = respec(
-        AGENT,
-        campaign="ops",
-        claims=(Claim("wall_ns", "oak_installed", "git", "lower", 100, operation="commit"),),
-    )
-    out: list[AnyEvent] = []
-    for event in honest(spec, usual):
-        out.append(event)
-        if isinstance(event, TrialRecorded) and event.status == "completed":
-            wall = event.metrics["wall_ns"]
-            assert wall is not None
-            for unit, share in (("commit", 4), ("status", 9)):
-                out.append(
-                    replace(
-                        event,
-                        operation=unit,
-                        metrics={"wall_ns": wall // share},
-                        row_sha256=sha("row", unit, event.trial),
-                        status_code=None,
-                    )
-                )
-    return tuple(out)
-
-
-def told(spec: Spec, do: Callable[[Story], object], outcome: Any = usual) -> tuple[AnyEvent, ...]:
-    """An honest campaign with something honest done to it."""
-    s = Story(spec, list(base(spec, outcome)))
-    do(s)
-    return tuple(s.events)
-
-
-def _decided(decision: str) -> Callable[[Story], None]:
-    def do(s: Story) -> None:
-        _contradict(s, status="timeout", exit_code=None)
-        s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, decision))
-
-    return do
-
-
-def _decided_late(s: Story) -> None:
-    _contradict(s, status="timeout", exit_code=None)
-    s.add(conflict_rule(s, s.end_ns, "fail"))
-
-
-def _vouched(s: Story) -> None:
-    _git_reads(s, **{**INSTRUMENT, **QUALIFIED})
-    _oak_reads(s, backend="native", **QUALIFIED)
-
-
-def _all_subject_binary(s: Story) -> None:
-    _git_reads(s, **{**INSTRUMENT, "instrument_sha256": sha("binary", "git"), "relation": "subject_binary"})
-
-
-def _said_once(s: Story) -> None:
-    s.edit(
-        kind(TrialRecorded),
-        subject_binary_sha256=None,
-        subject_version=None,
-        subject_source_sha256=None,
-        subject_dirty=None,
-    )
-
-
-def _released(s: Story) -> None:
-    s.edit(kind(TrialRecorded), subject_source_sha256=None, subject_dirty=None)
-    s.edit(kind(SubjectIdentified), source_sha256=None, dirty=None)
-
-
-def _unnumbered(s: Story) -> None:
-    s.edit(kind(TrialRecorded), repetition=None)
-
-
-def _no_numbers_no_order(s: Story) -> None:
-    s.edit(kind(TrialRecorded), repetition=None)
-
-
-def _two_verdicts(s: Story) -> None:
-    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
-    read = reading(run, objects_verified=3)
-    s.add(read, judgement(s.spec, run, read))
-
-
-def _second_look(s: Story) -> None:
-    """The reader's time was up, and a second reading with a longer one passed."""
-    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
-    read = reading(run, outcome="unmeasured", exit_status=77, reason="deadline", manifest_sha256=None)
-    word = judgement(
-        s.spec, run, read, verdict="unmeasured", reason="deadline", depth=None, manifest_sha256=None
-    )
-    s.add(read, word)
-
-
-def _null_rate(s: Story) -> None:
-    s.replan(claims=(Claim("store_bytes", "oak_installed", "git", "lower", 0, scenario="bugfix_test_loop"),))
-
-
-def _invalid_and_run_again(s: Story) -> None:
-    old = s.runs(subject="oak_installed", repetition=5)[0]
-    s.add(invalidated(s, old))
-
-
-HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
-    "honest_agent": (AGENT, lambda: base(AGENT)),
-    "honest_scripted": (SCRIPTED, lambda: base(SCRIPTED)),
-    "honest_all_passed": (SCRIPTED, lambda: base(SCRIPTED, always)),
-    "honest_two_models": (TWO_MODELS, lambda: base(TWO_MODELS)),
-    "honest_with_diagnostic": (WITH_DIAGNOSTIC, lambda: base(WITH_DIAGNOSTIC)),
-    "honest_observed": (OBSERVED, lambda: base(OBSERVED)),
-    "honest_worktree": (WORKTREE, lambda: base(WORKTREE)),
-    "honest_answers": (ANSWERED, lambda: base(ANSWERED)),
-    "honest_core": (CORE, lambda: base(CORE)),
-    "honest_operations": (respec(AGENT, campaign="ops"), with_operations),
-    "honest_whole_agent": (WHOLE_AGENT, lambda: base(WHOLE_AGENT)),
-    "honest_whole_workflow": (WHOLE_WORKFLOW, lambda: base(WHOLE_WORKFLOW)),
-    "honest_timeouts_fail": (SCRIPTED, lambda: told(SCRIPTED, _decided("fail"))),
-    "honest_timeouts_pass": (SCRIPTED, lambda: told(SCRIPTED, _decided("pass"))),
-    "honest_timeouts_fail_late": (SCRIPTED, lambda: told(SCRIPTED, _decided_late)),
-    "honest_vouched_for": (SCRIPTED, lambda: told(SCRIPTED, _vouched)),
-    "honest_identified_once": (SCRIPTED, lambda: told(SCRIPTED, _said_once)),
-    "honest_releases": (SCRIPTED, lambda: told(SCRIPTED, _released)),
-    "honest_unnumbered": (OBSERVED, lambda: told(OBSERVED, _no_numbers_no_order, always)),
-    "honest_judged_twice": (SCRIPTED, lambda: told(SCRIPTED, _two_verdicts)),
-    "honest_second_look": (SCRIPTED, lambda: told(SCRIPTED, _second_look)),
-}
-
-
-def honest_events(name: str, number: int) -> list[AnyEvent]:
-    """An honest campaign under its own name and days."""
-    spec, make = HONEST[name]
-    return seal(rebased(make(), spec, spec, name, number))
-
-
-def everything() -> Iterator[tuple[str, list[AnyEvent]]]:
-    """Every campaign of the suite, honest ones first, each on days of its own."""
-    for number, name in enumerate(HONEST):
-        yield name, honest_events(name, number)
-    for number, one in enumerate(ACTS.values(), len(HONEST)):
-        yield one.name, story(one, number)

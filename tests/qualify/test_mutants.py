@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 import batch
+import honesty as h
 import msgspec
 import mutations as m
 import pytest
@@ -27,7 +28,7 @@ from qualify.rules import rules
 def decided(tmp_path_factory):
     """The decision on every campaign, by name."""
     path = tmp_path_factory.mktemp("mutants") / "all.duckdb"
-    campaigns = list(m.everything())
+    campaigns = list(h.everything())
     with batch.loaded(path, [events for _, events in campaigns]) as ledger, batch.workspace(ledger) as con:
         yield {name: batch.decide(ledger, con, name) for name, _ in campaigns}
 
@@ -54,7 +55,7 @@ def test_an_act_is_refused_by_exactly_its_rules(decided, name):
             assert violation.event_ids and all(re.fullmatch("[0-9a-f]{64}", e) for e in violation.event_ids)
 
 
-@pytest.mark.parametrize("name", m.HONEST)
+@pytest.mark.parametrize("name", h.HONEST)
 def test_an_honest_campaign_passes(decided, name):
     decision = decided[name]
     assert batch.violated(decision) == {}
@@ -147,7 +148,7 @@ def test_the_answer_class_says_that_an_answer_was_scored(decided):
 def test_alone_and_together_the_answer_is_the_same(decided, tmp_path):
     """The shortcut that this suite takes hides nothing: some are decided as in a release check."""
     names = ["honest_agent", "tests_run_for_one_side", "alternating_order", "controls_run_afterwards"]
-    campaigns = dict(m.everything())
+    campaigns = dict(h.everything())
     with batch.loaded(tmp_path / "some.duckdb", [campaigns[n] for n in names]) as ledger:
         for name in names:
             alone, together = decide_alone(ledger, name), decided[name]
@@ -168,9 +169,9 @@ def run(*args):
 
 def test_the_command_gives_the_exit_status(tmp_path):
     path = tmp_path / "cli.duckdb"
-    number = list(m.HONEST).index("honest_scripted")
+    number = list(h.HONEST).index("honest_scripted")
     with batch.loaded(
-        path, [m.honest_events("honest_scripted", number), m.story(m.ACTS["forgotten_trial"], 500)]
+        path, [h.honest_events("honest_scripted", number), m.story(m.ACTS["forgotten_trial"], 500)]
     ) as ledger:
         keep(path, ledger.checkpoint())
     assert run("--ledger", path, "qualify", "--campaign", "honest_scripted")[0] == 0

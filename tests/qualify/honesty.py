@@ -1,0 +1,298 @@
+"""Honest campaigns: what careful teams really run, each with something that is no reproach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import more_acts  # noqa: F401 - registers its acts
+from campaigns import SECOND, Spec, judgement, kind, reading, respec, seal, sha
+from mutations import (
+    ACTS,
+    AGENT,
+    ANSWERED,
+    CORE,
+    CORE_OBSERVED,
+    INSTRUMENT,
+    OBSERVED,
+    OBSERVED_NULL,
+    OPERATIONS,
+    QUALIFIED,
+    SCRIPTED,
+    SYNC,
+    THIRTY,
+    TWO_MODELS,
+    WHOLE_AGENT,
+    WHOLE_WORKFLOW,
+    WITH_DIAGNOSTIC,
+    WORKTREE,
+    Story,
+    always,
+    base,
+    conflict_rule,
+    contradict,
+    git_reads,
+    honest_campaign,
+    invalidated,
+    oak_reads,
+    rebased,
+    replace,
+    starts,
+    story,
+    usual,
+)
+
+from ledger.events import (
+    AnyEvent,
+    CampaignDeclared,
+    OracleJudged,
+    SubjectIdentified,
+    TrialRecorded,
+    TrialReplaced,
+)
+
+
+def told(spec: Spec, do: Callable[[Story], object], outcome: Any = usual) -> tuple[AnyEvent, ...]:
+    """An honest campaign with something honest done to it."""
+    s = Story(spec, list(base(spec, outcome)))
+    do(s)
+    return tuple(s.events)
+
+
+def _decided(decision: str) -> Callable[[Story], None]:
+    def do(s: Story) -> None:
+        contradict(s, status="timeout", exit_code=None)
+        s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, decision))
+
+    return do
+
+
+def _decided_late(s: Story) -> None:
+    contradict(s, status="timeout", exit_code=None)
+    s.add(conflict_rule(s, s.end_ns, "fail"))
+
+
+def _vouched(s: Story) -> None:
+    git_reads(s, **{**INSTRUMENT, **QUALIFIED})
+    oak_reads(s, backend="native", **QUALIFIED)
+
+
+def _all_subject_binary(s: Story) -> None:
+    git_reads(s, **{**INSTRUMENT, "instrument_sha256": sha("binary", "git"), "relation": "subject_binary"})
+
+
+def _said_once(s: Story) -> None:
+    s.edit(
+        kind(TrialRecorded),
+        subject_binary_sha256=None,
+        subject_version=None,
+        subject_source_sha256=None,
+        subject_dirty=None,
+    )
+
+
+def _released(s: Story) -> None:
+    s.edit(kind(TrialRecorded), subject_source_sha256=None, subject_dirty=None)
+    s.edit(kind(SubjectIdentified), source_sha256=None, dirty=None)
+
+
+def _unnumbered(s: Story) -> None:
+    s.edit(kind(TrialRecorded), repetition=None)
+
+
+def _two_verdicts(s: Story) -> None:
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    read = reading(run, objects_verified=3)
+    s.add(read, judgement(s.spec, run, read))
+
+
+def _second_look(s: Story) -> None:
+    """The reader's time was up, and a second reading with a longer one passed."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    read = reading(run, outcome="unmeasured", exit_status=77, reason="deadline", manifest_sha256=None)
+    word = judgement(
+        s.spec, run, read, verdict="unmeasured", reason="deadline", depth=None, manifest_sha256=None
+    )
+    s.add(read, word)
+
+
+def _invalid_and_run_again(s: Story) -> None:
+    """An unlaunched attempt is replaced, and called invalid besides."""
+    s.add(invalidated(s, s.runs(subject="oak_installed", repetition=5)[0]))
+
+
+def _bare(s: Story) -> None:
+    """A harness that keeps neither rows nor logs, names no processes, and writes down no end."""
+    s.edit(kind(TrialRecorded), row_sha256=None, evidence_sha256=None, process_key=None, ended_at_ns=None)
+
+
+def _instant(s: Story) -> None:
+    """A run that was over within the clock's resolution."""
+    s.edit(s.trial(s.runs("pass", subject="git")[3]), ended_at_ns=lambda e: e.started_at_ns)
+
+
+def _told_twice(s: Story) -> None:
+    """Two people record one and the same replacement."""
+    one = next(e for e in s.events if isinstance(e, TrialReplaced))
+    s.add(replace(one, who="another operator", recorded_at_ns=one.recorded_at_ns + SECOND))
+
+
+def _identified_twice(s: Story) -> None:
+    """A subject is identified again, and is the same."""
+    one = next(e for e in s.events if isinstance(e, SubjectIdentified))
+    s.add(replace(one, recorded_at_ns=one.recorded_at_ns + SECOND))
+
+
+def _declared_again(s: Story) -> None:
+    """The same declaration comes a second time, before the runs."""
+    first = next(e for e in s.events if isinstance(e, CampaignDeclared))
+    s.events.insert(1, replace(first, recorded_at_ns=first.recorded_at_ns + SECOND))
+
+
+def _core_of_unknowns(s: Story) -> None:
+    """On the core lane neither track nor environment must be known."""
+    condition = replace(s.spec.conditions[0], track=None, environment_id=None)
+    s.replan(conditions=(condition,))
+    s.edit(kind(TrialRecorded), condition=condition)
+
+
+def _nearly_fixed(s: Story) -> None:
+    """Chance put Git first in 27 of 31 blocks: p is between one and two in a thousand."""
+    odd = (4, 11, 17, 26)
+
+    def order(r: int) -> tuple[str, ...]:
+        pair = ["oak_installed", "git"] if r in odd else ["git", "oak_installed"]
+        pair.insert(int(sha("third", r, 5)[:4], 16) % 3, "git_again")
+        return tuple(pair)
+
+    starts(s, order)
+
+
+def _failed_by_its_reader(s: Story) -> None:
+    """A store that does not verify, and one with a file too large to read, fail the task."""
+    a, b = s.runs("fail", subject="oak_installed", reached_head=True)[:2]
+    s.edit(s.reads(a), outcome="invalid", exit_status=3, reason="blob_mismatch", manifest_sha256=None)
+    s.edit(
+        s.reads(b),
+        outcome="unmeasured",
+        exit_status=77,
+        reason="bound_total_bytes",
+        oversize_count=1,
+        manifest_sha256=None,
+    )
+    s.edit(s.verdicts(a, b), manifest_sha256=None)
+
+
+def _missing_path(s: Story) -> None:
+    """A committed path of the scope is missing, and the reader gave up for another reason."""
+    run = s.runs("fail", subject="git", reached_head=True)[0]
+    s.edit(
+        s.reads(run),
+        outcome="unmeasured",
+        exit_status=77,
+        reason="deadline",
+        missing_count=1,
+        manifest_sha256=None,
+    )
+    s.edit(s.verdicts(run), manifest_sha256=None)
+
+
+def _failed_with_trouble(s: Story) -> None:
+    """What failed with committed evidence may also have timed out or ended with an error."""
+    a, b = s.runs("fail", subject="git", reached_head=True)[:2]
+    s.edit(s.trial(a), status="timeout", exit_code=None)
+    s.edit(s.trial(b), status="error", exit_code=2)
+
+
+def _timeout_before_head(s: Story) -> None:
+    """A run that ran past its limit before it committed anything, without a reader or an oracle."""
+    run = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.drop(s.reads(run))
+    s.drop(s.verdicts(run))
+    s.edit(s.trial(run), status="timeout", exit_code=None, ended_at_ns=None)
+
+
+def _found_by_the_reader(s: Story) -> None:
+    """A run without a commit as its reader found it; the harness does not know, and no oracle was asked."""
+    run = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.drop(s.verdicts(run))
+    s.edit(s.trial(run), reached_head=None)
+
+
+def _looked_closer(s: Story) -> None:
+    """The exact tree was checked where markers are asked for, on both sides."""
+    s.edit(kind(OracleJudged, depth="committed_payload"), depth="committed_tree")
+
+
+HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
+    "honest_agent": (AGENT, lambda: base(AGENT)),
+    "honest_scripted": (SCRIPTED, lambda: base(SCRIPTED)),
+    "honest_all_passed": (SCRIPTED, lambda: base(SCRIPTED, always)),
+    "honest_two_models": (TWO_MODELS, lambda: base(TWO_MODELS)),
+    "honest_with_diagnostic": (WITH_DIAGNOSTIC, lambda: base(WITH_DIAGNOSTIC)),
+    "honest_observed": (OBSERVED, lambda: base(OBSERVED)),
+    "honest_worktree": (WORKTREE, lambda: base(WORKTREE)),
+    "honest_answers": (ANSWERED, lambda: base(ANSWERED)),
+    "honest_core": (CORE, lambda: base(CORE)),
+    "honest_operations": (OPERATIONS, lambda: base(OPERATIONS)),
+    "honest_thirty": (THIRTY, lambda: base(THIRTY, always)),
+    "honest_bare": (OBSERVED, lambda: told(OBSERVED, _bare, always)),
+    "honest_instant": (SCRIPTED, lambda: told(SCRIPTED, _instant)),
+    "honest_replacement_told_twice": (SCRIPTED, lambda: told(SCRIPTED, _told_twice)),
+    "honest_identified_twice": (SCRIPTED, lambda: told(SCRIPTED, _identified_twice)),
+    "honest_declared_again": (SCRIPTED, lambda: told(SCRIPTED, _declared_again)),
+    "honest_core_of_unknowns": (CORE_OBSERVED, lambda: told(CORE_OBSERVED, _core_of_unknowns)),
+    "honest_nearly_fixed": (OBSERVED_NULL, lambda: told(OBSERVED_NULL, _nearly_fixed, always)),
+    "honest_failed_by_its_reader": (SCRIPTED, lambda: told(SCRIPTED, _failed_by_its_reader)),
+    "honest_missing_path": (SCRIPTED, lambda: told(SCRIPTED, _missing_path)),
+    "honest_failed_with_trouble": (SCRIPTED, lambda: told(SCRIPTED, _failed_with_trouble)),
+    "honest_timeout_before_head": (SCRIPTED, lambda: told(SCRIPTED, _timeout_before_head)),
+    "honest_found_by_the_reader": (SCRIPTED, lambda: told(SCRIPTED, _found_by_the_reader)),
+    "honest_looked_closer": (AGENT, lambda: told(AGENT, _looked_closer)),
+    "honest_replaced_and_invalid": (SCRIPTED, lambda: told(SCRIPTED, _invalid_and_run_again)),
+    "honest_whole_agent": (WHOLE_AGENT, lambda: base(WHOLE_AGENT)),
+    "honest_whole_workflow": (WHOLE_WORKFLOW, lambda: base(WHOLE_WORKFLOW)),
+    "honest_timeouts_fail": (SCRIPTED, lambda: told(SCRIPTED, _decided("fail"))),
+    "honest_timeouts_pass": (SCRIPTED, lambda: told(SCRIPTED, _decided("pass"))),
+    "honest_timeouts_fail_late": (SCRIPTED, lambda: told(SCRIPTED, _decided_late)),
+    "honest_vouched_for": (SCRIPTED, lambda: told(SCRIPTED, _vouched)),
+    "honest_identified_once": (SCRIPTED, lambda: told(SCRIPTED, _said_once)),
+    "honest_releases": (SCRIPTED, lambda: told(SCRIPTED, _released)),
+    "honest_unnumbered": (OBSERVED, lambda: told(OBSERVED, _unnumbered, always)),
+    "honest_judged_twice": (SCRIPTED, lambda: told(SCRIPTED, _two_verdicts)),
+    "honest_second_look": (SCRIPTED, lambda: told(SCRIPTED, _second_look)),
+}
+
+
+def honest_events(name: str, number: int) -> list[AnyEvent]:
+    """An honest campaign under its own name and days."""
+    spec, make = HONEST[name]
+    return seal(rebased(make(), spec, spec, name, number))
+
+
+def pooled() -> Iterator[tuple[str, list[AnyEvent]]]:
+    """Pairs of campaigns: the second of `taken` took a run of the first, those of `alike` only look so."""
+    first = honest_campaign(SCRIPTED, "taken_first", 900)
+    second = honest_campaign(SCRIPTED, "taken_second", 901)
+    runs = [e for e in first if isinstance(e, TrialRecorded) and e.subject == "git" and e.repetition == 1]
+    yield "taken_first", first
+    yield (
+        "taken_second",
+        seal(
+            replace(e, started_at_ns=runs[0].started_at_ns)
+            if isinstance(e, TrialRecorded) and (e.subject, e.repetition) == ("git", 1)
+            else e
+            for e in second
+        ),
+    )
+    # Two campaigns of other scenarios, and two of other subjects, start runs at the same nanosecond.
+    yield "alike_first", honest_campaign(SCRIPTED, "alike_first", 902)
+    yield "alike_second", honest_campaign(respec(SCRIPTED, scenarios=(SYNC,)), "alike_second", 902)
+
+
+def everything() -> Iterator[tuple[str, list[AnyEvent]]]:
+    """Every campaign of the suite, honest ones first, each on days of its own."""
+    for number, name in enumerate(HONEST):
+        yield name, honest_events(name, number)
+    for number, one in enumerate(ACTS.values(), len(HONEST)):
+        yield one.name, story(one, number)
