@@ -8,6 +8,8 @@ rest, extends the tree and commits: all or nothing, and durable before it return
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import os
 import re
 import secrets
@@ -429,26 +431,51 @@ def _create_views(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(views.stored(view))
 
 
+@functools.cache
+def _views_stored(shipped: tuple[views.View, ...]) -> str:
+    """Return, a line a view, its name and the digest of the statement that stores it."""
+    return "\n".join(
+        f"{view.name} {hashlib.sha256(views.stored(view).encode()).hexdigest()}" for view in shipped
+    )
+
+
 def _create(con: duckdb.DuckDBPyConnection, origin: str | None) -> None:
     con.execute("BEGIN TRANSACTION")
     con.execute(sqlfiles.read("000_schema.sql"))
     _create_views(con)
     # 64 random bits keep the origins of separate machines apart without coordination.
     con.execute(
-        "INSERT INTO ledger_meta VALUES ('schema_version', ?), ('origin', ?), ('views_sha256', ?)",
-        [str(SCHEMA_VERSION), origin or f"oakledger/{secrets.token_hex(8)}", sqlfiles.views_sha256()],
+        "INSERT INTO ledger_meta VALUES "
+        "('schema_version', ?), ('origin', ?), ('views_sha256', ?), ('views', ?)",
+        [
+            str(SCHEMA_VERSION),
+            origin or f"oakledger/{secrets.token_hex(8)}",
+            sqlfiles.views_sha256(),
+            _views_stored(views.shipped()),
+        ],
     )
     con.execute("COMMIT")
 
 
 def _refresh_views(con: duckdb.DuckDBPyConnection) -> None:
-    """Bring the views up to the shipped text in a ledger of an older package; views are no evidence."""
-    row = con.execute("SELECT value FROM ledger_meta WHERE key = 'views_sha256'").fetchone()
-    if row is not None and row[0] == sqlfiles.views_sha256():
+    """Bring the views of an older package up to the shipped ones; views are no evidence.
+
+    A view that the older package shipped and this one does not is dropped: the audit knows no others.
+    """
+    row = con.execute("SELECT value FROM ledger_meta WHERE key = 'views'").fetchone()
+    stored = _views_stored(views.shipped())
+    if row is not None and row[0] == stored:
         return
     con.execute("BEGIN TRANSACTION")
     _create_views(con)
-    con.execute("INSERT OR REPLACE INTO ledger_meta VALUES ('views_sha256', ?)", [sqlfiles.views_sha256()])
+    names = {view.name for view in views.shipped()}
+    for line in str(row[0]).splitlines() if row is not None else ():
+        if (name := line.split(" ")[0]) not in names:
+            con.execute('DROP VIEW IF EXISTS "' + name.replace('"', '""') + '"')
+    con.execute(
+        "INSERT OR REPLACE INTO ledger_meta VALUES ('views_sha256', ?), ('views', ?)",
+        [sqlfiles.views_sha256(), stored],
+    )
     con.execute("COMMIT")
 
 
