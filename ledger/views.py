@@ -33,6 +33,9 @@ ON_THE_WAY = frozenset({"trials", "reader_invocations", "verdicts", "attempts"})
 
 WORKSPACE = "oakledger_workspace"
 
+#: Memory that a workspace may use; what does not fit goes to temporary files.
+MEMORY_LIMIT = "1400MiB"
+
 
 @dataclass(frozen=True)
 class View:
@@ -107,6 +110,7 @@ def workspace(con: duckdb.DuckDBPyConnection, campaign: str) -> Iterator[duckdb.
         assert row is not None
         ledger = '"' + str(row[0]).replace('"', '""') + '"'
         cursor.execute("SET preserve_insertion_order = false")
+        cursor.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
         cursor.execute(f"SET temp_directory = {_literal(spill)}")
         cursor.execute(f"ATTACH ':memory:' AS {WORKSPACE} (READ_WRITE)")
         try:
@@ -122,7 +126,7 @@ def workspace(con: duckdb.DuckDBPyConnection, campaign: str) -> Iterator[duckdb.
             cursor.close()
 
 
-def build(con: duckdb.DuckDBPyConnection, campaign: str | None, upto: str = "299") -> None:
+def build(con: duckdb.DuckDBPyConnection, campaign: str | None, upto: str = "290") -> None:
     """Make the shipped views over the relations `events`, `duplicates` and `checkpoints` of `con`.
 
     They are about one campaign, or about all with `campaign` null. Files named `upto` or later are left out.
@@ -134,5 +138,6 @@ def build(con: duckdb.DuckDBPyConnection, campaign: str | None, upto: str = "299
     for one in shipped():
         if one.file == SOURCE_FILE or one.file >= upto:
             continue
-        form = "TABLE" if one.file.startswith("1") and one.name not in ON_THE_WAY else "VIEW"
-        con.execute(f"CREATE {form} {one.name} AS {one.select}")
+        table = one.file.startswith("1") and one.name not in ON_THE_WAY
+        form, name = ("TABLE", one.name) if table else ("VIEW", f"{one.name} WITH (DEFER_BINDING)")
+        con.execute(f"CREATE {form} {name} AS {one.select}")

@@ -264,27 +264,30 @@ def _rows(con: duckdb.DuckDBPyConnection, query: str, values: Sequence[object]) 
 
 def _evaluate(con: duckdb.DuckDBPyConnection, rule: Rule, campaign: str, facts: dict[str, Any]) -> RuleState:
     """Read one rule's rows. A row whose `binding` is null refuses, as one that says true."""
-    columns = ", ".join(c for c in _VIOLATION_COLUMNS if c not in ("binding", "detail"))
-    rows = con.execute(
-        f"SELECT coalesce(binding, true), coalesce(detail, 'no detail'), {columns} FROM "  # noqa: S608 - our names
-        f"(SELECT {_columns(con, rule.view)} FROM {rule.view} WHERE campaign = ? OR campaign IS NULL) "
-        "ORDER BY 1 DESC, what, scenario, scenario_version, condition_key, subject, trial, 2",
-        [campaign],
-    ).fetchall()
-    found = tuple(
-        Violation(what, binding, scenario, scenario_version, key, subject, trial, detail, tuple(ids or ()))
-        for binding, detail, what, scenario, scenario_version, key, subject, trial, ids in rows
-    )
+    rows = _rows(con, f"SELECT * FROM {rule.view} WHERE campaign = ? OR campaign IS NULL", [campaign])  # noqa: S608
+    found = tuple(sorted((_violation(row) for row in rows), key=_place))
     return RuleState(rule, _state(rule, found, facts), found)
 
 
-def _columns(con: duckdb.DuckDBPyConnection, view: str) -> str:
-    """Return a select list with every violation column, null where the view has none."""
-    has = {d[0] for d in con.execute(f"SELECT * FROM {view} LIMIT 0").description or ()}  # noqa: S608
-    missing = {"what", "binding", "detail", "event_ids"} - has
-    if missing:
-        raise LedgerDamagedError(f"view {view} lacks {sorted(missing)[0]}: reinstall oakledger")
-    return ", ".join(c if c in has else f"NULL AS {c}" for c in _VIOLATION_COLUMNS)
+def _violation(row: dict[str, Any]) -> Violation:
+    """Make a violation of a row; columns that a rule view does not have are null."""
+    binding, ids = row.get("binding"), row.get("event_ids")
+    return Violation(
+        what=row["what"] or "unnamed",
+        binding=binding is None or bool(binding),
+        scenario=row.get("scenario"),
+        scenario_version=row.get("scenario_version"),
+        condition_key=row.get("condition_key"),
+        subject=row.get("subject"),
+        trial=row.get("trial"),
+        detail=row.get("detail") or "no detail",
+        event_ids=tuple(ids or ()),
+    )
+
+
+def _place(v: Violation) -> tuple[object, ...]:
+    where = (v.scenario, v.condition_key, v.subject, v.trial)
+    return (not v.binding, v.what, *(text or "" for text in where), v.scenario_version or 0, v.detail)
 
 
 def _state(rule: Rule, found: tuple[Violation, ...], facts: dict[str, Any]) -> str:

@@ -13,7 +13,22 @@
 -- the plan asks for an answer, an answer that passed is a depth of its own: nothing committed was checked.
 -- Serves rules 6, 7, 8, 9 and 10.
 CREATE OR REPLACE VIEW correctness_classes AS
-WITH readings AS (
+WITH read AS (
+    -- As reader_invocations, with what a class needs and no more: the text of an event is the costliest thing here.
+    SELECT
+        campaign, trial, event_id, subject, outcome, reason,
+        unnest(json_transform(payload, '{
+            "vcs": "VARCHAR", "reader": "VARCHAR", "reader_version": "VARCHAR", "code_sha256": "VARCHAR",
+            "backend": "VARCHAR", "exit_status": "BIGINT", "relation": "VARCHAR", "codec_sha256": "VARCHAR",
+            "instrument_sha256": "VARCHAR", "subject_binary_sha256": "VARCHAR", "qualified_by": "VARCHAR",
+            "qualified_because": "VARCHAR", "scope_sha256": "VARCHAR", "manifest_sha256": "VARCHAR",
+            "nonregular_count": "BIGINT", "oversize_count": "BIGINT", "colliding_count": "BIGINT",
+            "missing_count": "BIGINT"
+        }'))
+    FROM ledger_events
+    WHERE kind = 'reader_invoked'
+),
+readings AS (
     SELECT
         campaign, event_id, trial, subject, outcome, reason, vcs, relation,
         CASE WHEN manifest_sha256 IS NOT NULL THEN hash(manifest_sha256) END AS manifest,
@@ -34,7 +49,7 @@ WITH readings AS (
         END AS way,
         coalesce(nonregular_count, 0) + coalesce(oversize_count, 0) + coalesce(colliding_count, 0) AS bad_paths,
         coalesce(missing_count, 0) AS missing_paths
-    FROM reader_invocations
+    FROM read
 ),
 runs AS (
     SELECT campaign, trial, scenario, scenario_version, condition_key, subject, binary_key FROM attempts

@@ -28,27 +28,49 @@ FROM chain;
 -- reader that found no HEAD or the harness's word that none was reached with no reader to contradict it.
 -- Serves rules 1, 8 and 10.
 CREATE OR REPLACE VIEW attempt_facts AS
-WITH judged AS (
+WITH alike AS (
+    -- A number is grouped faster than a name; a few names may share one.
+    SELECT hash(trial) AS h
+    FROM correctness_classes
+    GROUP BY hash(trial)
+    HAVING count(*) > 1
+),
+told AS NOT MATERIALIZED (
     SELECT
         campaign,
         trial,
-        count(*) FILTER (verdict = 'pass' AND refused IS NULL) AS passes,
-        count(*) FILTER (verdict = 'fail' AND refused IS NULL) AS fails,
-        count(*) FILTER (verdict = 'unmeasured' AND refused IS NULL AND owner = 'subject') AS unmeasured_by_subject,
-        count(*) FILTER (verdict = 'unmeasured' AND refused IS NULL AND owner <> 'subject') AS unmeasured_by_harness,
-        count(*) FILTER (refused IS NOT NULL) AS refused_verdicts,
-        coalesce(bool_and(before_head) FILTER (verdict = 'fail' AND refused IS NULL), false) AS fails_before_head,
-        coalesce(bool_or(contradicted) FILTER (refused IS NULL), false) AS contradicted,
-        min(correctness_class) FILTER (verdict = 'pass' AND refused IS NULL) AS correctness_class,
-        max(correctness_class) FILTER (verdict = 'pass' AND refused IS NULL) AS other_class,
-        count(*) FILTER (verdict = 'pass' AND refused IS NULL AND correctness_class IS NULL) AS passes_without_class,
-        coalesce(
-            bool_or('fail' IN (coalesce(tests, ''), coalesce(worktree, ''), coalesce(answer, '')))
-                FILTER (verdict = 'pass' AND refused IS NULL),
-            false
-        ) AS part_failed,
-        min(reason) FILTER (verdict = 'unmeasured') AS reason
+        refused IS NULL AND verdict = 'pass' AS passes,
+        refused IS NULL AND verdict = 'fail' AS fails,
+        refused IS NULL AND verdict = 'unmeasured' AND owner = 'subject' AS unmeasured_by_subject,
+        refused IS NULL AND verdict = 'unmeasured' AND owner <> 'subject' AS unmeasured_by_harness,
+        refused IS NOT NULL AS refused_verdict,
+        before_head,
+        refused IS NULL AND (
+            contradicted
+            OR (verdict = 'pass' AND 'fail' IN (coalesce(tests, ''), coalesce(worktree, ''), coalesce(answer, '')))
+        ) AS contradicted,
+        CASE WHEN refused IS NULL AND verdict = 'pass' THEN correctness_class END AS correctness_class,
+        CASE WHEN verdict = 'unmeasured' THEN reason END AS reason
     FROM correctness_classes
+),
+judged AS (
+    -- Nearly every trial has one verdict, and needs no grouping.
+    SELECT
+        campaign, trial, passes::INTEGER AS passes, fails::INTEGER AS fails,
+        unmeasured_by_subject::INTEGER AS unmeasured_by_subject,
+        unmeasured_by_harness::INTEGER AS unmeasured_by_harness, refused_verdict::INTEGER AS refused_verdicts,
+        fails AND before_head AS fails_before_head, contradicted, correctness_class, false AS classes_differ, reason
+    FROM told
+    WHERE hash(trial) NOT IN (SELECT h FROM alike)
+    UNION ALL
+    SELECT
+        campaign, trial, count(*) FILTER (passes), count(*) FILTER (fails), count(*) FILTER (unmeasured_by_subject),
+        count(*) FILTER (unmeasured_by_harness), count(*) FILTER (refused_verdict),
+        coalesce(bool_and(before_head) FILTER (fails), false), bool_or(contradicted), min(correctness_class),
+        count(DISTINCT correctness_class) FILTER (passes) + bool_or(passes AND correctness_class IS NULL)::INTEGER > 1,
+        min(reason)
+    FROM told
+    WHERE hash(trial) IN (SELECT h FROM alike)
     GROUP BY campaign, trial
 ),
 troubles AS (
@@ -92,10 +114,9 @@ facts AS (
         coalesce(j.unmeasured_by_harness, 0) AS unmeasured_by_harness,
         coalesce(j.refused_verdicts, 0) AS refused_verdicts,
         coalesce(j.fails_before_head, false) AS fails_before_head,
-        coalesce(j.contradicted, false) OR coalesce(j.part_failed, false) AS contradicted,
+        coalesce(j.contradicted, false) AS contradicted,
         j.correctness_class,
-        coalesce(j.correctness_class <> j.other_class, false)
-        OR coalesce(j.correctness_class IS NOT NULL AND j.passes_without_class > 0, false) AS classes_differ,
+        coalesce(j.classes_differ, false) AS classes_differ,
         j.reason AS verdict_reason,
         coalesce(t.found_no_head, false) AS found_no_head,
         coalesce(t.harness_trouble, false) AS harness_trouble,

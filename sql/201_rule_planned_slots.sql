@@ -163,7 +163,15 @@ UNION ALL BY NAME
 SELECT e.campaign, 'evidence_without_trial' AS what, true AS binding, e.trial,
     'it was read or judged and never recorded as a trial: every attempt must be shown' AS detail,
     list(e.event_id ORDER BY e.event_id) AS event_ids
-FROM ledger_events AS e
-ANTI JOIN trial_facts AS t ON t.campaign = e.campaign AND t.trial = e.trial
-WHERE e.kind IN ('reader_invoked', 'oracle_judged') AND e.trial IS NOT NULL AND e.campaign IS NOT NULL
+FROM (
+    SELECT r.campaign, r.trial, r.event_id
+    FROM ledger_events AS r
+    ANTI JOIN trial_facts AS t ON t.campaign = r.campaign AND t.trial = r.trial
+    WHERE r.kind = 'reader_invoked' AND r.trial IS NOT NULL
+    UNION ALL
+    SELECT campaign, trial, event_id
+    FROM correctness_classes
+    WHERE refused = 'no_trial'
+) AS e
+WHERE e.campaign IS NOT NULL
 GROUP BY e.campaign, e.trial;

@@ -33,7 +33,7 @@ def evaluate(batches: Iterable[list[AnyEvent]]) -> duckdb.DuckDBPyConnection:
     cursor.execute("USE all_campaigns")
     for table in ("events", "duplicates", "checkpoints"):
         cursor.execute(f"CREATE VIEW {table} AS SELECT * FROM memory.main.{table}")
-    views.build(cursor, None)
+    views.build(cursor, None, upto="299")
     return cursor
 
 
