@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import pathlib
 import re
+import tempfile
 from collections.abc import Iterator
 
 import click
 import duckdb
 
 from ledger import sqlfiles, views
-from ledger.cli.root import COMMANDS, cli
+from ledger.cli.root import cli
+from ledger.store import open_ledger
 
 REFERENCE = pathlib.Path(__file__).resolve().parent / "reference"
 
@@ -74,13 +76,11 @@ def view_reference() -> str:
         "# Tables\n\n```sql\n" + _tables() + "\n```\n",
         "# Views\n",
     ]
-    with duckdb.connect() as con:
-        con.execute(sqlfiles.read("000_schema.sql"))
-        views.build(con, None)
+    with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/new.duckdb") as ledger:
         for one in views.shipped():
             parts.append(
                 f"## {one.name}\n\n{_prose(one.comment)}\n\n"
-                f"{_columns(con, one.name)}\n\nIn [{one.file}](../../sql/{one.file}).\n"
+                f"{_columns(ledger.con, one.name)}\n\nIn [{one.file}](../../sql/{one.file}).\n"
             )
     parts.append(
         "# For auditors\n\n"
@@ -112,7 +112,6 @@ def _leading_comment(text: str) -> str:
 
 def pages() -> dict[pathlib.Path, str]:
     """Return every generated page by its path."""
-    assert COMMANDS
     return {REFERENCE / "cli.md": cli_reference(), REFERENCE / "views.md": view_reference()}
 
 

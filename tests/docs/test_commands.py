@@ -6,7 +6,8 @@ How a page marks its blocks, in comments that a reader of the page does not see,
   that end in a backslash go on), and the lines below it must appear in its output, in that order. `...` is
   any text within a line, and for any lines when it is alone. White space counts once.
 * `<!-- file: NAME -->`: the block, of whatever language, is written to NAME.
-* `<!-- needs: PROGRAM -->`: the block is run where PROGRAM is on PATH; otherwise a skipped test says so.
+* `<!-- needs: PROGRAM MAJOR -->`: the block is run where PROGRAM of that version or a later one is on PATH;
+  otherwise a skipped test says so.
 * `<!-- not run: WHY -->`: the block is not run; its commands and options must exist.
 * `<!-- run: COMMAND -->`: not shown, run at this place: what the reader has and a fresh directory lacks.
 
@@ -15,6 +16,7 @@ A page has one fresh directory. A command must end with status 0; `; echo "exit 
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import re
@@ -41,6 +43,18 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!-- (file|needs|not run|run): (.*?) -->", re.DOTALL)
 
 
+@functools.cache
+def have(needed: str) -> bool:
+    """Whether a program of at least that major version is there."""
+    name, major = needed.split()
+    program = shutil.which(name)
+    if program is None:
+        return False
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    found = re.search(r"\d+", done.stdout)
+    return found is not None and int(found[0]) >= int(major)
+
+
 @dataclass(frozen=True)
 class Block:
     page: pathlib.Path
@@ -59,9 +73,7 @@ class Block:
         """Why the block is not run here, if so."""
         if self.mark == "not run" and self.language in RUN:
             return self.value
-        if self.mark == "needs" and shutil.which(self.value) is None:
-            return f"there is no {self.value} on PATH"
-        return None
+        return f"there is no {self.value} on PATH" if self.mark == "needs" and not have(self.value) else None
 
 
 def blocks(page: pathlib.Path) -> list[Block]:
@@ -201,28 +213,30 @@ def oakledger_lines(page: pathlib.Path) -> list[tuple[int, str]]:
 
 
 def check_line(line: str) -> None:
-    """Raise unless the command and the options of a line exist."""
-    for part in re.split(r"\s(?:&&|\|\||\||;|>|<)\s?|\s#\s", line):
-        if not part.startswith("oakledger"):
+    """Raise unless the commands and the options of a line exist."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=";|&<>")
+    lexer.whitespace_split = True
+    command: click.Command | None = None
+    for word in lexer:
+        if word == "oakledger":
+            command, takes_value = cli, False
+            options = {o: p for p in command.params for o in (*p.opts, *p.secondary_opts)}
+        elif command is None or word == "...":
             continue
-        command: click.Command = cli
-        words = shlex.split(part.replace("...", " ").rstrip("| "))[1:]
-        options = {o for p in command.params for o in (*p.opts, *p.secondary_opts)} | {"--help", "-h"}
-        takes_value = False
-        for word in words:
-            if word.startswith("-") and word != "-":
-                name = word.partition("=")[0]
-                assert name in options, f"{command.name} has no option {name}: {line}"
-                takes_value = any(
-                    name in p.opts and isinstance(p, click.Option) and not p.is_flag for p in command.params
-                )
-            elif takes_value:
-                takes_value = False
-            elif isinstance(command, click.Group) and re.fullmatch(r"[a-z][a-z-]*", word):
-                inner = command.get_command(click.Context(command), word)
-                assert inner is not None, f"there is no command {word}: {line}"
-                command = inner
-                options |= {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
+        elif set(word) <= set(";|&<>"):
+            command = None
+        elif word.startswith("-") and word != "-":
+            name = word.partition("=")[0]
+            assert name in {*options, "--help", "-h"}, f"{command.name} has no option {name}: {line}"
+            found = options.get(name)
+            takes_value = isinstance(found, click.Option) and not found.is_flag and "=" not in word
+        elif takes_value:
+            takes_value = False
+        elif isinstance(command, click.Group) and re.fullmatch(r"[a-z][a-z-]*", word):
+            inner = command.get_command(click.Context(command), word)
+            assert inner is not None, f"there is no command {word}: {line}"
+            command = inner
+            options |= {o: p for p in command.params for o in (*p.opts, *p.secondary_opts)}
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=ids)
@@ -254,5 +268,8 @@ def test_a_wrong_page_is_noticed(tmp_path):
         run_block(Block(ROOT / "README.md", 1, "console", block.text), tmp_path)
     with pytest.raises(AssertionError, match="no option --nonsense"):
         check_line("oakledger audit --nonsense")
+    check_line('oakledger --ledger x; echo "oakledger nothing; a -> b" | oakledger sql --json "a ->> b"')
+    with pytest.raises(AssertionError, match="no option --nonsense"):
+        check_line("true && oakledger --ledger x audit --json; oakledger campaign declare --nonsense")
     with pytest.raises(AssertionError, match="no command nothing"):
         check_line("oakledger nothing")
