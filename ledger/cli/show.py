@@ -10,7 +10,7 @@ import click
 
 from ledger.cli.context import Context, json_option, pass_context, printable
 from ledger.cli.names import campaigns, complete_campaign, near
-from ledger.cli.status import WIDTH, decision_text, summary, when
+from ledger.cli.status import WIDTH, decision_text, summary, when, whole
 from ledger.errors import EXIT_NEGATIVE, OakledgerError
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ MIN_PREFIX = 4
 
 #: Events of a trial, and rows of a list, that are shown.
 SHOWN = 200
+
+_RULE_VIEW = re.compile(r"rule_(\d\d)_(\w+)")
+_VIOLATION = ("campaign", "what", "binding", "detail", "trial", "event_ids")
 
 _PREFIX = re.compile(rf"[0-9a-f]{{{MIN_PREFIX},64}}")
 
@@ -69,7 +72,7 @@ def show(context: Context, ref: str, rules: bool, kind: str | None, as_json: boo
 
     Example: oakledger show demo
     """
-    with context.open(read_only=True) as ledger:
+    with context.open(read_only=True) as ledger, whole(ledger):
         found = find(ledger, ref, kind)
         if rules:
             found["violations"] = _violations(ledger, found)
@@ -224,8 +227,7 @@ def _last_decision(con: duckdb.DuckDBPyConnection, campaign: str) -> Row | None:
 
 def _campaign(ledger: Ledger, name: str) -> Row:
     con = ledger.con
-    whole = summary(ledger)
-    row = next(c for c in whole["campaigns"] if c["campaign"] == name)
+    row = next(c for c in summary(ledger)["campaigns"] if c["campaign"] == name)
     declared = _events(con, "campaign = ? AND kind = 'campaign_declared'", [name])
     cells = con.execute(
         "SELECT scenario, scenario_version, subject, count(DISTINCT trial) AS trials, "
@@ -269,15 +271,32 @@ def _violations(ledger: Ledger, found: Row) -> list[Row]:
         ids = [e["event_id"] for e in chain.get("events", ())] or [found["event_id"]]
         wanted = "list_has_any(event_ids, ?) OR list_contains(split(trial, ', '), ?)"
         values = [ids, chain.get("trial")]
+    found_rows: list[Row] = []
     with views.workspace(ledger.con, campaign) as con:
-        cursor = con.execute(
-            "SELECT rule, rule_id, what, binding, detail FROM violations "  # noqa: S608 - our own text
-            f"WHERE coalesce(campaign = ?, true) AND ({wanted}) "
-            f"ORDER BY rule, binding DESC, what, detail LIMIT {SHOWN}",
-            [campaign, *values],
-        )
-        fields = [d[0] for d in cursor.description or ()]
-        return [dict(zip(fields, row, strict=True)) for row in cursor.fetchall()]
+        for view in views.shipped():
+            named = _RULE_VIEW.fullmatch(view.name)
+            if named is None:
+                continue
+            # Not every rule view is about trials; what a view has no column for is null.
+            has = {d[0] for d in con.execute(f"SELECT * FROM {view.name} LIMIT 0").description or ()}  # noqa: S608
+            columns = ", ".join(c if c in has else f"NULL AS {c}" for c in _VIOLATION)
+            cursor = con.execute(
+                f"SELECT what, binding, detail FROM (SELECT {columns} FROM {view.name}) "  # noqa: S608
+                f"WHERE coalesce(campaign = ?, true) AND ({wanted}) "
+                f"ORDER BY binding DESC, what, detail LIMIT {SHOWN}",
+                [campaign, *values],
+            )
+            found_rows += [
+                {
+                    "rule": int(named[1]),
+                    "rule_id": named[2],
+                    "what": what,
+                    "binding": binding,
+                    "detail": detail,
+                }
+                for what, binding, detail in cursor.fetchall()
+            ]
+    return found_rows
 
 
 def _print(console: Console, found: Row) -> None:

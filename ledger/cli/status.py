@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ledger.cli.context import Context, json_option, pass_context, printable
+from ledger.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,12 +86,24 @@ def status(context: Context, as_json: bool) -> None:
 
     Example: oakledger status
     """
-    with context.open(read_only=True) as ledger:
+    with context.open(read_only=True) as ledger, whole(ledger):
         found = summary(ledger)
     if as_json:
         context.print_json(found)
     else:
         _print(context.console, found)
+
+
+@contextlib.contextmanager
+def whole(ledger: Ledger) -> Iterator[None]:
+    """Turn what DuckDB says about a file that is no whole ledger into one line with a next step."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as e:
+        text = " ".join(str(e).split())[:300]
+        raise LedgerDamagedError(f"{ledger.path} cannot be read ({text}): run oakledger audit") from e
 
 
 def summary(ledger: Ledger) -> Row:

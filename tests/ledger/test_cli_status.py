@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import duckdb
 import pytest
 
 from ledger.cli.root import COMMANDS
@@ -189,3 +190,13 @@ def test_completion_offers_commands_options_and_campaigns(path):
     assert complete(path, "oakledger report --campaign s", 3).stdout.split() == ["plain,second"]
     gone = complete(path.parent / "none.duckdb", "oakledger show f", 2)
     assert (gone.stdout.strip(), gone.stderr) == ("", "")
+
+
+def test_a_file_that_is_no_whole_ledger(path):
+    con = duckdb.connect(str(path))
+    con.execute("DROP TABLE checkpoints CASCADE")
+    con.close()
+    for args in (("status",), ("show", "first")):
+        run = oakledger(path, *args)
+        assert run.returncode == 3 and run.stdout == ""
+        assert run.stderr.count("\n") == 1 and "run oakledger audit" in run.stderr
