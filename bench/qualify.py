@@ -21,15 +21,15 @@ import msgspec
 
 import ledger
 from ledger.events import (
+    CampaignDeclared,
     Claim,
     Condition,
     Criterion,
-    ReaderBounds,
-    ReaderInvoked,
-    CampaignDeclared,
     OracleJudged,
     Order,
     Plan,
+    ReaderBounds,
+    ReaderInvoked,
     ScenarioPlan,
     StudyCriteriaAttested,
     SubjectPlan,
@@ -90,7 +90,7 @@ def templates() -> tuple[str, str, str]:
     """Canonical trial, reader and verdict events with tokens in the place of what differs."""
     trial = TrialRecorded(
         source="SOURCE",
-        ordinal=111_111,
+        ordinal=8_111_111_111_111_111_111,
         recorded_at_ns=1_700_000_000_000_000_003,
         campaign="bench",
         lane="agent",
@@ -100,7 +100,7 @@ def templates() -> tuple[str, str, str]:
         trial="TRIAL",
         condition=Condition(),
         status="completed",
-        repetition=222_222,
+        repetition=8_222_222_222_222_222_222,
         exit_code=0,
         reached_head=True,
         started_at_ns=1_700_000_000_000_000_001,
@@ -111,13 +111,13 @@ def templates() -> tuple[str, str, str]:
         subject_version="1.2.3",
         subject_source_sha256="5" * 64,
         subject_dirty=False,
-        metrics={"wall_ns": 333_333, "store_bytes": 1000, "energy_uj": None},
+        metrics={"wall_ns": 8_333_333_333_333_333_333, "store_bytes": 1000, "energy_uj": None},
         evidence_sha256="e" * 64,
         row_sha256="f" * 64,
     )
     reader = ReaderInvoked(
         source="SOURCE",
-        ordinal=111_111,
+        ordinal=8_111_111_111_111_111_111,
         recorded_at_ns=1_700_000_000_000_000_003,
         vcs="git",
         reader="git_object_reader",
@@ -149,7 +149,7 @@ def templates() -> tuple[str, str, str]:
     )
     verdict = OracleJudged(
         source="SOURCE",
-        ordinal=111_111,
+        ordinal=8_111_111_111_111_111_111,
         recorded_at_ns=1_700_000_000_000_000_003,
         scenario="SCENARIO",
         scenario_version=1,
@@ -186,21 +186,25 @@ def make(path: str, trials: int) -> int:
         count = con.execute("SELECT count(*) FROM slots").fetchone()[0]
         con.execute("CREATE TEMP TABLE contracts AS SELECT scenario, contract_sha256 FROM campaign_scenarios")
         con.execute(
-            "CREATE TEMP TABLE keys AS SELECT condition_key, condition::VARCHAR AS text FROM campaign_conditions"
+            "CREATE TEMP TABLE keys AS SELECT condition_key, condition::VARCHAR AS text "
+            "FROM campaign_conditions"
         )
+
+        def oak(one: str, other: str) -> str:
+            return f"""CASE WHEN subject LIKE 'oak%' THEN '"{one}"' ELSE '"{other}"' END"""
 
         def fill(template: str, column: str) -> str:
             # `position` numbers the trials; every digest differs from trial to trial as in a real run.
             swaps = {
                 '"SOURCE"': f"concat('\"bench/{column}\"')",
-                "111111": "position",
+                "8111111111111111111": "position",
                 '"TRIAL"': "concat('\"t', position, '\"')",
                 '"PROCESS"': "concat('\"p', position, '\"')",
                 '"SUBJECT"': "concat('\"', subject, '\"')",
                 '"SCENARIO"': "concat('\"', scenario, '\"')",
                 '"condition":{}': "concat('\"condition\":', text)",
-                "222222": "repetition",
-                "333333": "wall",
+                "8222222222222222222": "repetition",
+                "8333333333333333333": "wall",
                 "1700000000000000001": f"{DAY + 60 * 10**9} + position * 50000000000",
                 "1700000000000000002": f"{DAY + 60 * 10**9} + position * 50000000000 + wall",
                 "1700000000000000003": f"{DAY + 60 * 10**9} + position * 50000000000 + wall + 1",
@@ -210,8 +214,8 @@ def make(path: str, trials: int) -> int:
                 "f" * 64: "sha256(concat('row', position))",
                 "4" * 40: "sha256(concat('head', position))[:40]",
                 "7" * 64: "sha256(concat('report', position))",
-                '"git_object_reader"': "CASE WHEN subject LIKE 'oak%' THEN '\"oak_sqlite_reader\"' ELSE '\"git_object_reader\"' END",
-                '"vcs":"git"': 'CASE WHEN subject LIKE \'oak%\' THEN \'"vcs":"oak"\' ELSE \'"vcs":"git"\' END',
+                '"git_object_reader"': oak("oak_sqlite_reader", "git_object_reader"),
+                '"vcs":"git"': f"""concat('"vcs":', {oak("oak", "git")})""",
                 "d" * 64: "reader_id",
             }
             expression = "'" + template.replace("'", "''") + "'"
@@ -221,7 +225,8 @@ def make(path: str, trials: int) -> int:
                     expression = f"replace({expression}, '{quoted}', ({value})::VARCHAR)"
             return expression
 
-        wall = "(CASE WHEN subject LIKE 'git%' THEN 40000000 ELSE 28000000 END) * (1000 + hash(position) % 60) // 1000 "
+        base = "(CASE WHEN subject LIKE 'git%' THEN 40000000 ELSE 28000000 END)"
+        wall = f"{base} * (1000 + hash(position) % 60) // 1000 "
         con.execute(
             f"CREATE TEMP TABLE base AS SELECT s.*, contract_sha256, text, {wall} AS wall FROM slots s "
             "JOIN contracts USING (scenario) JOIN keys USING (condition_key)"
@@ -233,7 +238,8 @@ def make(path: str, trials: int) -> int:
         parts = (
             f"SELECT position * 3 + 1 AS n, {fill(trial, 'trial')} AS payload FROM base",
             "SELECT position * 3 + 2 AS n, payload FROM readings",
-            f"SELECT position * 3 + 3 AS n, {fill(verdict, 'verdict')} AS payload FROM base JOIN readings USING (position)",
+            f"SELECT position * 3 + 3 AS n, {fill(verdict, 'verdict')} AS payload FROM base "
+            "JOIN readings USING (position)",
         )
         names = [
             "source",
@@ -257,10 +263,11 @@ def make(path: str, trials: int) -> int:
         values = ", ".join(f"v[{i}]" for i in range(2, len(names) + 2))
         for part in parts:
             con.execute(
-                f"INSERT INTO events (origin, seq, event_id, kind, kind_version, {', '.join(names)}, condition_key, payload) "
+                f"INSERT INTO events (origin, seq, event_id, kind, kind_version, {', '.join(names)}, "
+                "condition_key, payload) "
                 f"SELECT '{book.origin}', n, sha256(chr(0) || payload), split_part(v[1], '/', 1), "
-                f"split_part(v[1], '/', 2)::INTEGER, {values}, sha256(payload -> '$.condition'), payload FROM "
-                f"(SELECT n, payload, json_extract_string(payload, [{paths}]) AS v FROM ({part}))"
+                f"split_part(v[1], '/', 2)::INTEGER, {values}, sha256(payload -> '$.condition'), payload "
+                f"FROM (SELECT n, payload, json_extract_string(payload, [{paths}]) AS v FROM ({part}))"
             )
         frontier = Frontier()
         rows = con.execute("SELECT event_id FROM events ORDER BY seq")
@@ -328,7 +335,8 @@ def main() -> None:
     """Measure and print a table."""
     sizes = [int(a) for a in sys.argv[1:]] or [10_000, 100_000, 1_000_000]
     print(
-        f"duckdb {duckdb.__version__}, msgspec {msgspec.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+        f"duckdb {duckdb.__version__}, msgspec {msgspec.__version__}, {os.cpu_count()} cores, "
+        f"load {os.getloadavg()[0]:.1f}"
     )
     print("| trials | events | whole process s | CPU s | import s | open s | decide s | peak MB |")
     print("|---|---|---|---|---|---|---|---|")
@@ -338,8 +346,8 @@ def main() -> None:
             trials = make(path, size)
             m = measure(path, 3)
             print(
-                f"| {trials} | {trials * 3 + 2} | {m['wall']:.2f} | {m['cpu']:.2f} | {m['import']:.2f} | {m['open']:.2f} "
-                f"| {m['decide']:.2f} | {m['mb']:.0f} |",
+                f"| {trials} | {trials * 3 + 2} | {m['wall']:.2f} | {m['cpu']:.2f} | {m['import']:.2f} "
+                f"| {m['open']:.2f} | {m['decide']:.2f} | {m['mb']:.0f} |",
                 flush=True,
             )
             os.remove(path)
