@@ -101,7 +101,7 @@ found AS (
         p.declared_event_ids AS event_ids
     FROM cells AS c
     JOIN campaigns AS p USING (campaign)
-    WHERE c.planned > 0 AND (c.recorded < 30 OR c.measured < 30)
+    WHERE (c.planned > 0 OR p.trials_per_cell IS NULL) AND (c.recorded < 30 OR c.measured < 30)
 )
 SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), l.bound AND NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f

@@ -18,6 +18,15 @@ WITH found AS (
     FROM trial_outcomes
     WHERE conflict IS NOT NULL AND NOT (conflict IN ('pass_with_timeout', 'pass_with_error') AND decision IS NOT NULL)
     UNION ALL BY NAME
+    -- A record that claims success beside a timeout or an error contradicts itself, whether an oracle looked or not.
+    SELECT t.campaign, concat('claim_with_', t.status) AS what, t.scenario, t.scenario_version, t.condition_key, t.subject,
+        concat(count(*), ' record(s) claim success beside status ', t.status, ': no recorded rule decides') AS detail,
+        list(t.event_id ORDER BY t.event_id) AS event_ids
+    FROM trials AS t
+    ANTI JOIN conflict_rules AS r ON r.campaign = t.campaign AND r.conflict = concat('pass_with_', t.status)
+    WHERE t.claimed_success AND t.status IN ('timeout', 'error')
+    GROUP BY t.campaign, t.status, t.scenario, t.scenario_version, t.condition_key, t.subject
+    UNION ALL BY NAME
     SELECT campaign, 'rules_disagree' AS what, concat('rules on ', conflict, ' decide both ways') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
     FROM conflict_rules

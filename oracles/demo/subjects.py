@@ -73,7 +73,9 @@ def recorded_facts() -> dict[str, str]:
 def _recorded(scenario: str, recipe: str, folder: str) -> Ran:
     started = time.time_ns()
     repo = os.path.join(folder, "work")
-    os.makedirs(os.path.join(repo, ".oak"))
+    # One at a time: a trial whose folder is gone must fail, not make it.
+    os.mkdir(repo)
+    os.mkdir(os.path.join(repo, ".oak"))
     packed = (files("oracles") / "demo" / "stores" / f"{scenario}-{recipe}.db.xz").read_bytes()
     with open(os.path.join(repo, ".oak", "oak.db"), "xb") as stream:
         stream.write(lzma.decompress(packed))

@@ -211,7 +211,6 @@ def test_terminal_bench_starts_are_missing(leaderboard: duckdb.DuckDBPyConnectio
     assert missing == (1276,)
 
 
-@pytest.mark.xfail(reason="rule 10 looks at verdicts, a claim beside a timeout is none yet", strict=False)
 def test_terminal_bench_claims_beside_timeouts_are_conflicts(leaderboard: duckdb.DuckDBPyConnection) -> None:
     found = leaderboard.execute(
         "SELECT sum(len(event_ids)) FROM rule_10_conflicts WHERE what <> 'not_declared'"
