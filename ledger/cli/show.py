@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ledger.store import Ledger
+    from ledger.views import View
 
 Row = dict[str, Any]
 
@@ -31,15 +32,6 @@ _RULE_VIEW = re.compile(r"rule_(\d\d)_(\w+)")
 _VIOLATION = ("campaign", "what", "binding", "detail", "trial", "event_ids")
 
 _PREFIX = re.compile(rf"[0-9a-f]{{{MIN_PREFIX},64}}")
-
-#: Files whose views need no more than a trial's own events and the declaration of its campaign.
-_FILES = (
-    "105_reasons.sql",
-    "110_campaigns.sql",
-    "120_trials.sql",
-    "130_attempts.sql",
-    "135_correctness_classes.sql",
-)
 
 #: Fields of the event that the text output leaves to --json.
 _LONG = ("plan", "checks", "metrics", "condition", "bounds", "dependencies", "rules", "facts", "limits")
@@ -98,18 +90,19 @@ def find(ledger: Ledger, ref: str, kind: str | None = None) -> Row:
         if rows:
             return _trial(ledger, ref, sorted(str(r[0]) for r in rows))
     if kind in (None, "event") and _PREFIX.fullmatch(ref):
-        ids = con.execute(
-            "SELECT DISTINCT event_id FROM events WHERE event_id >= ? AND event_id < ? "
-            "ORDER BY event_id LIMIT 6",
+        rows = con.execute(
+            "SELECT event_id, list(rowid) FROM events WHERE event_id >= ? AND event_id < ? "
+            "GROUP BY event_id ORDER BY event_id LIMIT 6",
             [ref, ref + "g"],
         ).fetchall()
+        ids = [str(r[0]) for r in rows]
         if len(ids) > 1:
             raise NotFoundError(
                 f"{len(ids) if len(ids) < 6 else 'more than five'} events start with {ref}: "
-                f"give more of one, for example {ids[0][0][:16]} or {ids[1][0][:16]}"
+                f"give more of one, for example {ids[0][:16]} or {ids[1][:16]}"
             )
         if ids:
-            return _event(ledger, str(ids[0][0]))
+            return _event(ledger, rows[0][1])
     raise NotFoundError(_missing(con, ref, kind, names))
 
 
@@ -130,29 +123,42 @@ def _missing(con: duckdb.DuckDBPyConnection, ref: str, kind: str | None, names: 
     return f"no {what} {shown} in the ledger{hint}"
 
 
-def _events(
+def _rowids(
     con: duckdb.DuckDBPyConnection, where: str, values: list[object], limit: int = SHOWN
-) -> list[Row]:
-    """Return events with their payload, each once, oldest first."""
-    cursor = con.execute(
-        "SELECT event_id, kind, min(struct_pack(origin := origin, seq := seq)) AS place, "  # noqa: S608 - our own text
-        f"any_value(payload) AS payload, min(recorded_at_ns) AS recorded_at_ns FROM events WHERE {where} "
-        f"GROUP BY event_id, kind ORDER BY recorded_at_ns, place LIMIT {limit}",
+) -> list[int]:
+    """Return where events are, by their narrow columns alone; a payload is read for those that are shown."""
+    rows = con.execute(
+        f"SELECT rowid FROM events WHERE {where} ORDER BY rowid LIMIT {limit}",  # noqa: S608 - our own text
         values,
+    ).fetchall()
+    return [int(r[0]) for r in rows]
+
+
+def _at(rowids: list[int]) -> str:
+    """Return a FROM clause of some rows; joined, as `rowid IN (...)` would read the whole table."""
+    return f"events JOIN (SELECT unnest({rowids!r}) AS here) ON events.rowid = here"
+
+
+def _events(con: duckdb.DuckDBPyConnection, rowids: list[int]) -> list[Row]:
+    """Return events with their payload, each once however many copies it has, oldest first."""
+    if not rowids:
+        return []
+    cursor = con.execute(
+        "SELECT event_id, kind, "  # noqa: S608 - our own text
+        "list(struct_pack(origin := origin, seq := seq) ORDER BY origin, seq), "
+        "any_value(payload), min(recorded_at_ns) AS recorded_at_ns, min(seq) AS seq "
+        f"FROM {_at(rowids)} "
+        "GROUP BY event_id, kind ORDER BY recorded_at_ns, seq",
     )
     return [
-        {"event_id": i, "kind": k, "origin": p["origin"], "seq": p["seq"], "event": json.loads(text)}
-        for i, k, p, text, _ in cursor.fetchall()
+        {"event_id": i, "kind": k, "places": places, "event": json.loads(text)}
+        for i, k, places, text, _, _ in cursor.fetchall()
     ]
 
 
-def _event(ledger: Ledger, event_id: str) -> Row:
-    one = _events(ledger.con, "event_id = ?", [event_id])[0]
-    copies = ledger.con.execute(
-        "SELECT origin, seq FROM events WHERE event_id = ? ORDER BY origin", [event_id]
-    ).fetchall()
-    found: Row = {"what": "event", **one, "places": [{"origin": o, "seq": s} for o, s in copies]}
-    trial, campaign = one["event"].get("trial"), one["event"].get("campaign")
+def _event(ledger: Ledger, rowids: list[int]) -> Row:
+    found: Row = {"what": "event", **_events(ledger.con, rowids)[0]}
+    trial, campaign = found["event"].get("trial"), found["event"].get("campaign")
     found["chain"] = _trial(ledger, trial, [campaign]) if trial and campaign else None
     return found
 
@@ -161,8 +167,8 @@ def _trial(ledger: Ledger, trial: str, where: list[str]) -> Row:
     """Return a trial's events, what follows from them, and the last decision on its campaign."""
     con = ledger.con
     campaign = where[0]
-    events = _events(con, "campaign = ? AND trial = ?", [campaign, trial])
-    events += _events(
+    own = _rowids(con, "campaign = ? AND trial = ?", [campaign, trial])
+    replacing = _rowids(
         con,
         "campaign = ? AND kind = 'trial_replaced' AND payload ->> '$.replacement' = ?",
         [campaign, trial],
@@ -172,37 +178,35 @@ def _trial(ledger: Ledger, trial: str, where: list[str]) -> Row:
         "trial": trial,
         "campaign": campaign,
         "other_campaigns": where[1:],
-        "events": events,
-        "evidence": _evidence(ledger, campaign, trial),
+        "events": _events(con, own) + _events(con, replacing),
+        "evidence": _evidence(ledger, campaign, trial, own),
         "decision": _last_decision(con, campaign),
     }
 
 
-def _evidence(ledger: Ledger, campaign: str, trial: str) -> list[Row]:
-    """Return each verdict with its reading and class: the shipped views over the trial's own events."""
+def _evidence(ledger: Ledger, campaign: str, trial: str, own: list[int]) -> list[Row]:
+    """Return each verdict with its reading and class: the shipped views over the trial's own events.
+
+    What a class follows from is in those events and the declaration: no other event of the campaign is read.
+    """
     import duckdb
 
-    from ledger import views
-
-    with duckdb.connect(":memory:") as con:
-        con.execute("SET threads = 1")
-        rows = ledger.con.execute(
-            # Two plain filters: one with OR would read every payload of the ledger.
-            "SELECT * FROM events WHERE campaign = ? AND trial = ? "
-            "UNION ALL SELECT * FROM events WHERE campaign = ? AND kind = 'campaign_declared'",
-            [campaign, trial, campaign],
-        )
-        names = ", ".join(
-            f"{d[0]} {'BIGINT' if str(d[1]) in ('BIGINT', 'INTEGER') else 'VARCHAR'}"
-            for d in rows.description or ()
-        )
+    declared = _rowids(ledger.con, "campaign = ? AND kind = 'campaign_declared'", [campaign])
+    rows = ledger.con.execute(
+        f"SELECT events.* FROM {_at([*own, *declared])} "  # noqa: S608 - numbers
+        "WHERE NOT EXISTS (FROM duplicates AS d WHERE d.origin = events.origin AND d.seq = events.seq)"
+    )
+    names = ", ".join(
+        f"{d[0]} {'BIGINT' if str(d[1]) in ('BIGINT', 'INTEGER') else 'VARCHAR'}"
+        for d in rows.description or ()
+    )
+    data = rows.fetchall()
+    needed = _needed()
+    with duckdb.connect(":memory:", config={"threads": 1}) as con:
         con.execute(f"CREATE TABLE ledger_events ({names})")
-        data = rows.fetchall()
-        if data:
-            con.executemany(f"INSERT INTO ledger_events VALUES ({', '.join('?' * len(data[0]))})", data)  # noqa: S608
-        for view in views.shipped():
-            if view.file in _FILES:
-                con.execute(f"CREATE TABLE {view.name} AS {view.select}")
+        con.executemany(f"INSERT INTO ledger_events VALUES ({', '.join('?' * len(data[0]))})", data)  # noqa: S608
+        for view in needed:
+            con.execute(f"CREATE TABLE {view.name} AS {view.select}")
         cursor = con.execute(
             "SELECT event_id AS verdict_event_id, reader_event_id, verdict, reason, refused, independence, "
             "correctness_class FROM correctness_classes WHERE trial = ? ORDER BY event_id",
@@ -212,8 +216,23 @@ def _evidence(ledger: Ledger, campaign: str, trial: str) -> list[Row]:
         return [dict(zip(fields, row, strict=True)) for row in cursor.fetchall()]
 
 
+def _needed() -> list[View]:
+    """Return the view of the classes and what it is made of, in order, without the events themselves."""
+    from ledger import views
+
+    shipped = [v for v in views.shipped() if v.file != views.SOURCE_FILE]
+    names = [v.name for v in shipped]
+    wanted = {"correctness_classes"}
+    for at in range(names.index("correctness_classes"), -1, -1):
+        if names[at] in wanted:
+            # A word that is the name of a later view is a column here.
+            wanted.update(set(re.findall(r"\w+", shipped[at].select)) & set(names[:at]))
+    return [v for v in shipped if v.name in wanted]
+
+
 def _last_decision(con: duckdb.DuckDBPyConnection, campaign: str) -> Row | None:
-    found = _events(con, "kind = 'qualification_decided' AND campaign = ?", [campaign], limit=100_000)
+    rows = _rowids(con, "kind = 'qualification_decided' AND campaign = ?", [campaign], limit=100_000)
+    found = _events(con, rows)
     if not found:
         return None
     last = found[-1]
@@ -228,10 +247,10 @@ def _last_decision(con: duckdb.DuckDBPyConnection, campaign: str) -> Row | None:
 def _campaign(ledger: Ledger, name: str) -> Row:
     con = ledger.con
     row = next(c for c in summary(ledger)["campaigns"] if c["campaign"] == name)
-    declared = _events(con, "campaign = ? AND kind = 'campaign_declared'", [name])
+    declared = _events(con, _rowids(con, "campaign = ? AND kind = 'campaign_declared'", [name]))
     cells = con.execute(
         "SELECT scenario, scenario_version, subject, count(DISTINCT trial) AS trials, "
-        "count(DISTINCT trial) FILTER (status = 'completed') AS completed, "
+        "count(*) AS records, count(*) FILTER (status = 'completed') AS completed, "
         "count(DISTINCT condition_key) AS conditions FROM events "
         "WHERE campaign = ? AND kind = 'trial_recorded' "
         "GROUP BY ALL ORDER BY scenario, scenario_version, subject LIMIT 1000",
@@ -447,7 +466,8 @@ def _print_campaign(console: Console, found: Row) -> None:
     for e in found["declarations"]:
         _line(console, "declared by event", e["event_id"])
     if found["cells"]:
-        columns = ("scenario", "subject", "conditions", "trials", "completed", "pass", "fail", "unmeasured")
+        figures = ("conditions", "trials", "records", "completed", "pass", "fail", "unmeasured")
+        columns = ("scenario", "subject", *figures)
         table = Table(*columns, box=None, pad_edge=False)
         for column in table.columns[2:]:
             column.justify = "right"
@@ -455,7 +475,7 @@ def _print_campaign(console: Console, found: Row) -> None:
             table.add_row(
                 printable(f"{c['scenario']}@{c['scenario_version']}"),
                 printable(c["subject"]),
-                *(str(c[n]) for n in ("conditions", "trials", "completed")),
+                *(str(c[n]) for n in ("conditions", "trials", "records", "completed")),
                 *(str(c.get(f"verdicts_{v}", 0)) for v in ("pass", "fail", "unmeasured")),
             )
         console.print("\nRecorded, before anything is set aside:")
