@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import more_acts  # noqa: F401 - registers its acts
-from campaigns import SECOND, Spec, judgement, kind, reading, respec, seal, sha
+import more_acts
+from campaigns import SECOND, Spec, judgement, kind, passed, reading, replaced, respec, seal, sha
 from mutations import (
     ACTS,
     AGENT,
+    ANSWER,
     ANSWERED,
     CORE,
     CORE_OBSERVED,
@@ -46,10 +47,20 @@ from ledger.events import (
     AnyEvent,
     CampaignDeclared,
     OracleJudged,
+    StudyCriteriaAttested,
     SubjectIdentified,
+    SubjectPlan,
     TrialRecorded,
     TrialReplaced,
+    event_id,
 )
+
+#: Another contract than that of the other campaigns: what was run for nobody is there for everybody.
+SHARED_CONTROLS = respec(
+    ANSWERED, campaign="sc", scenarios=(replace(ANSWER, contract_sha256=sha("contract", "shared")),)
+)
+#: Timed units on the workflow lane.
+SCRIPTED_OPERATIONS = respec(OPERATIONS, lane="workflow")
 
 
 def told(spec: Spec, do: Callable[[Story], object], outcome: Any = usual) -> tuple[AnyEvent, ...]:
@@ -224,6 +235,80 @@ def _looked_closer(s: Story) -> None:
     s.edit(kind(OracleJudged, depth="committed_payload"), depth="committed_tree")
 
 
+def _readings_of_no_trial(s: Story) -> None:
+    """The repositories of the fixtures were read too: no trial is behind that."""
+    run = s.runs("pass", subject="git")[0]
+    s.add(replace(reading(run), trial=None, subject=None))
+
+
+def _same_logs(s: Story) -> None:
+    """Scripts that print nothing keep equal logs; starts and metrics tell the runs apart."""
+    s.edit(kind(TrialRecorded), evidence_sha256=sha("an empty log"))
+
+
+def _harness_failure_without_start(s: Story) -> None:
+    """The harness failed before it could look at the clock."""
+    run = s.runs(status="harness_failure")[0]
+    s.edit(s.trial(run), started_at_ns=None, ended_at_ns=None)
+
+
+def _declared_late_without_order(s: Story) -> None:
+    """A plan that promises nothing about time or order was written down afterwards."""
+    s.edit(kind(CampaignDeclared), recorded_at_ns=s.end_ns)
+
+
+def _booked_and_replaced(s: Story) -> None:
+    """What was booked as the agent's failure and is the service's was run again, and the new run named."""
+    old = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.edit(s.trial(old), status_code="http_529")
+    _again(s, old)
+
+
+def _not_shown_and_replaced(s: Story) -> None:
+    """A failure before HEAD that nothing shows was run again, and the new run named."""
+    old = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.drop(s.verdicts(old))
+    s.edit(s.reads(old), outcome="unmeasured", exit_status=77, reason="instrument_missing")
+    _again(s, old)
+
+
+def _again(s: Story, old: TrialRecorded) -> None:
+    new = passed(s.spec, s.slot(old), s.end_ns, 7)
+    s.add(*new, replaced(old, new[0]))  # type: ignore[arg-type]
+    s.late()
+
+
+def _controls_of_no_campaign(s: Story) -> None:
+    """The negative controls were run once, for every campaign that uses the oracle."""
+    s.edit(lambda e: isinstance(e, OracleJudged) and e.control is not None, campaign=None)
+
+
+def _errors_decided(s: Story) -> None:
+    """A rule says that a pass with an error is a failure."""
+    contradict(s, status="error", exit_code=1)
+    s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "fail", "pass_with_error"))
+
+
+def _decided_twice(s: Story) -> None:
+    """The same rule was recorded by two people."""
+    contradict(s, status="timeout", exit_code=None)
+    s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "pass"))
+    s.events.insert(2, conflict_rule(s, s.spec.start_ns + 2 * SECOND, "pass"))
+
+
+def _attested_twice(s: Story) -> None:
+    """A slip of the pen: another text was attested first, and then the right one."""
+    word = next(e for e in s.events if isinstance(e, StudyCriteriaAttested))
+    weaker = tuple(replace(c, text_sha256=sha("slip", c.criterion)) for c in word.criteria)
+    s.add(replace(word, criteria=weaker, recorded_at_ns=word.recorded_at_ns - SECOND))
+
+
+def _two_claims(s: Story) -> None:
+    """The time is claimed to be lower, and that the store is not much larger is no claim at all."""
+    first = s.spec.claims[0]
+    s.replan(claims=(first, replace(first, size_permille=200, scenario="bugfix_test_loop")))
+
+
 HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
     "honest_agent": (AGENT, lambda: base(AGENT)),
     "honest_scripted": (SCRIPTED, lambda: base(SCRIPTED)),
@@ -235,6 +320,22 @@ HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
     "honest_answers": (ANSWERED, lambda: base(ANSWERED)),
     "honest_core": (CORE, lambda: base(CORE)),
     "honest_operations": (OPERATIONS, lambda: base(OPERATIONS)),
+    "honest_readings_of_no_trial": (SCRIPTED, lambda: told(SCRIPTED, _readings_of_no_trial)),
+    "honest_same_logs": (SCRIPTED_OPERATIONS, lambda: told(SCRIPTED_OPERATIONS, _same_logs)),
+    "honest_no_start": (SCRIPTED, lambda: told(SCRIPTED, _harness_failure_without_start)),
+    "honest_late_without_order": (OBSERVED, lambda: told(OBSERVED, _declared_late_without_order)),
+    "honest_booked_and_replaced": (SCRIPTED, lambda: told(SCRIPTED, _booked_and_replaced)),
+    "honest_not_shown_and_replaced": (SCRIPTED, lambda: told(SCRIPTED, _not_shown_and_replaced)),
+    "honest_controls_of_no_campaign": (
+        SHARED_CONTROLS,
+        lambda: told(SHARED_CONTROLS, _controls_of_no_campaign),
+    ),
+    "honest_errors_decided": (SCRIPTED, lambda: told(SCRIPTED, _errors_decided)),
+    "honest_decided_twice": (SCRIPTED, lambda: told(SCRIPTED, _decided_twice)),
+    "honest_attested_twice": (SCRIPTED, lambda: told(SCRIPTED, _attested_twice)),
+    "honest_two_claims": (AGENT, lambda: told(AGENT, _two_claims)),
+    "honest_mixed": (more_acts.MIXED, lambda: told(more_acts.MIXED, more_acts.mixed(lambda s: None))),
+    "honest_everything_asked": (more_acts.EVERYTHING_ASKED, lambda: base(more_acts.EVERYTHING_ASKED)),
     "honest_thirty": (THIRTY, lambda: base(THIRTY, always)),
     "honest_bare": (OBSERVED, lambda: told(OBSERVED, _bare, always)),
     "honest_instant": (SCRIPTED, lambda: told(SCRIPTED, _instant)),
@@ -276,18 +377,48 @@ def pooled() -> Iterator[tuple[str, list[AnyEvent]]]:
     second = honest_campaign(SCRIPTED, "taken_second", 901)
     runs = [e for e in first if isinstance(e, TrialRecorded) and e.subject == "git" and e.repetition == 1]
     yield "taken_first", first
-    yield (
-        "taken_second",
-        seal(
-            replace(e, started_at_ns=runs[0].started_at_ns)
-            if isinstance(e, TrialRecorded) and (e.subject, e.repetition) == ("git", 1)
-            else e
-            for e in second
-        ),
+    mine, theirs = (
+        next(e.trial for e in events if isinstance(e, TrialRecorded) and _slot(e) == ("git", 2))
+        for events in (first, second)
     )
-    # Two campaigns of other scenarios, and two of other subjects, start runs at the same nanosecond.
+    taken: list[AnyEvent] = []
+    for event in second:
+        if isinstance(event, TrialRecorded) and (event.subject, event.repetition) == ("git", 1):
+            event = replace(event, started_at_ns=runs[0].started_at_ns)
+        if getattr(event, "trial", None) == theirs:
+            event = replace(event, trial=mine)
+        taken.append(event)
+    yield "taken_second", seal(rejoined(second, taken))
+    # Campaigns of another scenario, and of other subjects, start runs at the same nanosecond.
     yield "alike_first", honest_campaign(SCRIPTED, "alike_first", 902)
     yield "alike_second", honest_campaign(respec(SCRIPTED, scenarios=(SYNC,)), "alike_second", 902)
+    others = (SubjectPlan("git_main"), SubjectPlan("oak_main"))
+    third = honest_campaign(respec(SCRIPTED, subjects=others), "alike_third", 902)
+    yield "alike_third", third
+    # A verdict of another campaign names a trial of the first.
+    stray = next(e for e in third if isinstance(e, OracleJudged) and e.verdict == "pass")
+    named = next(
+        e.trial for e in honest_campaign(SCRIPTED, "alike_first", 902) if isinstance(e, TrialRecorded)
+    )
+    yield (
+        "stray",
+        seal([*honest_campaign(SCRIPTED, "stray", 904), replace(stray, campaign="stray", trial=named)]),
+    )
+
+
+def _slot(run: TrialRecorded) -> tuple[str, int | None]:
+    return run.subject, run.repetition
+
+
+def rejoined(before: list[AnyEvent], after: list[AnyEvent]) -> list[AnyEvent]:
+    """Let the verdicts of changed events name their readings again."""
+    renamed = {event_id(a): event_id(b) for a, b in zip(before, after, strict=True)}
+    return [
+        replace(e, reader_event_id=renamed[e.reader_event_id])
+        if isinstance(e, OracleJudged) and e.reader_event_id in renamed
+        else e
+        for e in after
+    ]
 
 
 def everything() -> Iterator[tuple[str, list[AnyEvent]]]:

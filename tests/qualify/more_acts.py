@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
-from campaigns import SCRIPT_CONDITIONS, judgement, passed, replaced, respec, sha
+from campaigns import (
+    AGENT_CONDITIONS,
+    OTHER_ENVIRONMENT,
+    SCRIPT_CONDITIONS,
+    failed,
+    judgement,
+    kind,
+    passed,
+    replaced,
+    respec,
+    sha,
+)
 from mutations import (
+    AGENT,
     ARCHAEOLOGY,
     OBSERVED,
     OPERATIONS,
-    OTHER_ENVIRONMENT,
     SCRIPTED,
     SYNC,
     WIDE,
     WITH_DIAGNOSTIC,
     Story,
     act,
+    always,
     contradict,
+    every_rule,
     replace,
     replace_slot,
 )
 
-from ledger.events import TrialRecorded, canonical_sha256
+from ledger.events import (
+    Claim,
+    OracleJudged,
+    StudyCriteriaAttested,
+    SubjectPlan,
+    TrialRecorded,
+    canonical_sha256,
+)
 
 TWO_SCENARIOS = respec(OBSERVED, campaign="ts", scenarios=(WIDE, SYNC))
 TWO_VERSIONS = respec(OBSERVED, campaign="tv", scenarios=(WIDE, replace(WIDE, scenario_version=2)))
@@ -179,3 +201,338 @@ for _name, _doc, _facts, _expect in (
 
     _operation.__doc__ = _doc
     act(OPERATIONS, name=_name, also=UNFILLED, **_expect)(_operation)  # type: ignore[arg-type]
+
+
+# The plan
+
+
+@act(OBSERVED, planned_slots="plan_ambiguous")
+def condition_planned_twice(s: Story) -> None:
+    """A condition stands in the plan twice."""
+    s.replan(conditions=(*s.spec.conditions, *s.spec.conditions))
+
+
+@act(OBSERVED, planned_slots="plan_ambiguous")
+def subject_planned_twice(s: Story) -> None:
+    """A subject stands in the plan twice."""
+    s.replan(subjects=(*s.spec.subjects, SubjectPlan("oak_installed")))
+
+
+@act(
+    respec(OBSERVED, campaign="o1", trials_per_cell=1),
+    outcome=always,
+    sample_size="too_few_recorded",
+    order="order_untestable",
+    also="one block has no order",
+)
+def one_trial_each(s: Story) -> None:
+    """One run of each."""
+
+
+@act(
+    SCRIPTED,
+    outcome=always,
+    planned_slots="slots_missing slot_unmeasured",
+    sample_size="too_few_recorded",
+    condition_coverage="hole",
+    correctness_class="nothing_measured",
+    also="one run, not judged, is nothing at all",
+)
+def one_run_alone(s: Story) -> None:
+    """A plan for sixty-two trials, one run, and no oracle."""
+    first = s.runs()[0]
+    s.drop(lambda e: hasattr(e, "trial") and getattr(e, "trial", None) != first.trial)
+    s.drop(kind(OracleJudged))
+
+
+@act(
+    SCRIPTED,
+    planned_slots="other_lane",
+    condition_coverage="condition_unknown",
+    also="what an agent did needs a known agent, model and instruction",
+)
+def agents_under_a_scripted_plan(s: Story) -> None:
+    """Some of the runs of a scripted plan were an agent's."""
+    s.edit(s.trial(*s.runs(subject="oak_installed")[:4]), lane="agent")
+
+
+@act(
+    AGENT,
+    also="nothing to look at is a violation of every rule, and the model of the plan is unknown besides",
+    **{
+        **every_rule("no_trials"),
+        "planned_slots": "no_trials slots_missing",
+        "condition_coverage": "no_trials hole condition_unknown",
+        "sample_size": "no_trials too_few_recorded",
+        "order": "no_trials order_not_followed",
+        "noise_floor": "no_trials metric_unmeasured claim_without_null",
+    },
+)
+def empty_plan_without_a_model(s: Story) -> None:
+    """A plan for agents that names no model, and nothing else."""
+    s.drop(lambda e: hasattr(e, "trial"))
+    s.replan(conditions=(replace(s.spec.conditions[0], model=None),))
+
+
+# A scenario of two versions, of which one is compared, beside one that is diagnostic
+
+MIXED = respec(
+    SCRIPTED,
+    campaign="mx",
+    scenarios=(WIDE, replace(WIDE, scenario_version=2), ARCHAEOLOGY),
+    order=None,
+    preregistered=False,
+)
+
+
+def mixed(do: Callable[[Story], object]) -> Callable[[Story], object]:
+    """List version 2 as diagnostic, and then do something."""
+
+    @functools.wraps(do)
+    def both(s: Story) -> None:
+        s.replan(scenarios=(WIDE, replace(WIDE, scenario_version=2, diagnostic=True), ARCHAEOLOGY))
+        do(s)
+
+    return both
+
+
+COMPARED = {"scenario": WIDE.scenario, "scenario_version": 1}
+
+
+@act(respec(MIXED, campaign="mx29", trials_per_cell=29), outcome=always, sample_size="too_few_recorded")
+@mixed
+def mixed_twenty_nine(s: Story) -> None:
+    """Twenty-nine trials of a scenario that is compared beside others."""
+
+
+@act(MIXED, order="start_missing")
+@mixed
+def mixed_start_missing(s: Story) -> None:
+    """A run of a scenario that is compared beside others has no start."""
+    s.edit(s.trial(s.runs("pass", **COMPARED)[3]), started_at_ns=None)
+
+
+@act(MIXED, identity="fixture_differs")
+@mixed
+def mixed_other_fixture(s: Story) -> None:
+    """A run of a scenario that is compared beside others started from an older fixture."""
+    s.edit(s.trial(s.runs("pass", **COMPARED)[3]), fixture_version=9)
+
+
+@act(MIXED, correctness_class="scope_differs")
+@mixed
+def mixed_scope(s: Story) -> None:
+    """One side of a scenario that is compared beside others is read with another scope."""
+    s.edit(s.reads(*s.runs(subject="oak_installed", **COMPARED)), scope_sha256=sha("smaller"))
+
+
+@act(
+    MIXED,
+    failures="fail_without_reader",
+    planned_slots="slot_unmeasured",
+    also="what is no agent failure leaves its planned slot without a measured outcome",
+)
+@mixed
+def mixed_fail_without_reader(s: Story) -> None:
+    """Git failed in a scenario that is compared beside others, and nobody looked."""
+    run = s.runs("fail", subject="git", reached_head=True, **COMPARED)[0]
+    s.edit(s.verdicts(run), reader_event_id=None)
+
+
+@act(MIXED, exact_output="lacks_exact_tree")
+@mixed
+def mixed_markers(s: Story) -> None:
+    """Markers where a scenario that is compared beside others asks for the tree."""
+    s.edit(kind(OracleJudged, depth="committed_tree"), depth="committed_payload")
+
+
+@act(MIXED, conflicts="pass_with_timeout")
+@mixed
+def mixed_timeout(s: Story) -> None:
+    """A run over its time limit in a scenario that is compared beside others."""
+    s.edit(s.trial(s.runs("pass", **COMPARED)[3]), status="timeout", exit_code=None)
+
+
+@act(
+    MIXED,
+    environment="environments_differ",
+    condition_coverage="condition_not_planned",
+    planned_slots="slots_missing",
+    also="the environment is part of the condition, and the planned slot is empty",
+)
+@mixed
+def mixed_one_run_elsewhere(s: Story) -> None:
+    """A run of a scenario that is compared beside others was made on another machine."""
+    run = s.runs("pass", subject="oak_installed", **COMPARED)[3]
+    s.edit(s.trial(run), condition=replace(run.condition, environment_id=OTHER_ENVIRONMENT))
+
+
+# Evidence
+
+
+@act(SCRIPTED, planned_slots="evidence_without_trial slots_missing")
+def record_of_a_pass_dropped(s: Story) -> None:
+    """The record of a passed run goes, and what was read and judged of it stays."""
+    s.drop(s.trial(s.runs("pass", subject="git")[4]))
+
+
+for _name, _doc, _facts, _found in (
+    ("failed_by_a_newer_oracle", "A check was tightened.", {"oracle_version": 3}, "oracle_version"),
+    ("failed_on_another_fixture", "Judged on another fixture.", {"fixture_version": 9}, "fixture_version"),
+    ("failed_by_an_edited_contract", "The contract was edited.", {"contract_sha256": sha("e")}, "contract"),
+    (
+        "failed_as_another_scenario",
+        "Judged as the other version.",
+        {"scenario_version": lambda e: 3 - e.scenario_version},
+        "other_scenario",
+    ),
+):
+
+    def _failed_otherwise(s: Story, facts: dict[str, Any] = _facts) -> None:
+        s.edit(s.verdicts(s.runs("fail", subject="git", reached_head=True)[0]), **facts)
+
+    _failed_otherwise.__doc__ = _doc
+    act(
+        TWO_VERSIONS if _found == "other_scenario" else SCRIPTED,
+        name=_name,
+        identity=f"verdict_{_found}",
+        planned_slots="slot_unmeasured",
+        also="a verdict that does not count leaves its trial without one",
+    )(_failed_otherwise)
+
+
+@act(
+    SCRIPTED,
+    planned_slots="off_plan_scenario",
+    condition_coverage="hole",
+    also="what one subject has off the plan, the other has not",
+)
+def failure_off_the_plan(s: Story) -> None:
+    """A scenario that the plan does not have is slipped in, and Git fails it."""
+    wider = respec(s.spec, scenarios=(WIDE, SYNC))
+    run = s.runs("fail", subject="git", reached_head=True)[0]
+    s.add(*failed(wider, replace_slot(s.slot(run), scenario=SYNC.scenario), s.end_ns))
+    s.late()
+
+
+@act(
+    SCRIPTED,
+    correctness_class="pass_without_reader",
+    planned_slots="slot_unmeasured",
+    also="a pass that does not count leaves its trial unmeasured",
+)
+def weak_pass_without_reader(s: Story) -> None:
+    """A pass of some markers that no reader stands behind."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    s.edit(s.verdicts(run), reader_event_id=None, depth="committed_payload")
+
+
+EVERYTHING_ASKED = respec(SCRIPTED, campaign="ea", scenarios=(replace(WIDE, tests=True, worktree=True),))
+for _part in ("tests", "worktree"):
+
+    def _one_part_lacks(s: Story, part: str = _part) -> None:
+        s.edit(kind(OracleJudged), **{part: None})
+
+    _one_part_lacks.__doc__ = f"Tree, tests and worktree are asked for, and the {_part} left out."
+    act(EVERYTHING_ASKED, name=f"{_part}_alone_left_out", exact_output=f"lacks_{_part}")(_one_part_lacks)
+
+
+# Failures of the harness that nobody booked as the agent's
+
+
+@act(SCRIPTED, planned_slots="slot_harness_failure")
+def service_failure_booked_as_nothing(s: Story) -> None:
+    """The service failed, nobody judged, and nobody ran it again."""
+    run = s.runs("fail", subject="git", reached_head=True)[0]
+    s.drop(s.verdicts(run))
+    s.edit(s.trial(run), status="error", status_code="http_529", reached_head=None)
+
+
+@act(SCRIPTED, planned_slots="slot_harness_failure")
+def harness_failure_without_head_left(s: Story) -> None:
+    """The harness failed before anything was committed, and nobody ran it again."""
+    run = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.drop(s.verdicts(run))
+    s.drop(s.reads(run))
+    s.edit(s.trial(run), status="harness_failure")
+
+
+@act(SCRIPTED, planned_slots="slot_unlaunched")
+def unlaunched_without_head_left(s: Story) -> None:
+    """A trial was not launched, reached no HEAD of course, and nobody launched it again."""
+    run = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.drop(s.verdicts(run))
+    s.drop(s.reads(run))
+    s.edit(s.trial(run), status="unlaunched")
+
+
+# Claims
+
+
+def _claiming(s: Story, *claims: Claim) -> None:
+    s.replan(claims=claims)
+
+
+@act(AGENT, noise_floor="claim_without_subjects claim_without_null")
+def claim_with_the_null_as_baseline(s: Story) -> None:
+    """Oak is claimed to be faster than the null of Git."""
+    _claiming(s, Claim("wall_ns", "oak_installed", "git_again", "lower", 100))
+
+
+@act(AGENT, noise_floor="claim_without_subjects metric_unmeasured claim_without_null")
+def claim_against_an_unplanned_baseline(s: Story) -> None:
+    """Oak is claimed to be faster than something that was not measured."""
+    _claiming(s, Claim("wall_ns", "oak_installed", "git_main", "lower", 100))
+
+
+@act(AGENT, noise_floor="claim_without_subjects effect_smaller_than_claimed effect_within_noise")
+def claim_against_itself(s: Story) -> None:
+    """Git is claimed to be faster than Git."""
+    _claiming(s, Claim("wall_ns", "git", "git", "lower", 100))
+
+
+@act(AGENT, noise_floor="claim_without_scenario")
+def one_of_two_claims_on_another_scenario(s: Story) -> None:
+    """One claim is on the scenario of the plan, the other on none."""
+    good = s.spec.claims[0]
+    _claiming(s, good, replace(good, scenario="wide_config_refactor"))
+
+
+@act(
+    AGENT,
+    noise_floor="null_is_not_itself",
+    planned_slots="slots_missing",
+    sample_size="too_few_recorded",
+    condition_coverage="hole",
+    also="nobody ran it either",
+)
+def null_of_a_null(s: Story) -> None:
+    """A null measures a null again."""
+    third = SubjectPlan("git_third", null_of="git_again")
+    s.replan(subjects=(*s.spec.subjects, third))
+
+
+@act(
+    respec(AGENT, campaign="a2", conditions=AGENT_CONDITIONS, order=None, preregistered=False),
+    noise_floor="null_is_not_itself",
+    identity="identity_contradicted",
+    also="the campaign says that the subject is another binary",
+)
+def null_of_another_build_once(s: Story) -> None:
+    """Under one of two models, what is measured as Git again is another build."""
+    runs = s.runs(subject="git_again", condition=AGENT_CONDITIONS[1])
+    s.edit(s.trial(*runs), subject_binary_sha256=sha("another build"))
+    s.edit(s.reads(*runs), subject_binary_sha256=sha("another build"))
+
+
+# Attestations
+
+
+@act(SCRIPTED, study_criteria="attested_early")
+def attested_early_and_weakly(s: Story) -> None:
+    """The right text was attested too early, a weaker one in time."""
+    last = max(e.started_at_ns for e in s.runs() if e.started_at_ns)
+    s.edit(kind(StudyCriteriaAttested), recorded_at_ns=last)
+    word = next(e for e in s.events if isinstance(e, StudyCriteriaAttested))
+    weaker = tuple(replace(c, text_sha256=sha("weaker", c.criterion)) for c in word.criteria)
+    s.add(replace(word, criteria=weaker, recorded_at_ns=s.end_ns))
