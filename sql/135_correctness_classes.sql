@@ -42,11 +42,11 @@ readings AS (
         CASE
             WHEN backend = 'export' OR reader = 'oak_export_reader' THEN 'export'
             WHEN backend = 'pure' AND reader IN ('oak_sqlite_reader', 'git_object_reader') THEN 'own'
-            WHEN NOT coalesce(length(trim(qualified_by)) > 0 AND length(trim(qualified_because)) > 0, false) THEN 'other'
-            WHEN backend = 'native' AND reader = 'oak_sqlite_reader' THEN 'asserted'
-            WHEN backend = 'git' AND reader = 'git_instrument_reader' THEN 'asserted_instrument'
-            ELSE 'other'
+            WHEN backend = 'git' AND reader = 'git_instrument_reader' THEN 'instrument'
+            WHEN backend = 'native' AND reader = 'oak_sqlite_reader' THEN 'shared_code'
+            ELSE 'unknown'
         END AS way,
+        coalesce(length(trim(qualified_by)) > 0 AND length(trim(qualified_because)) > 0, false) AS asserted,
         coalesce(nonregular_count, 0) + coalesce(oversize_count, 0) + coalesce(colliding_count, 0) AS bad_paths,
         coalesce(missing_count, 0) AS missing_paths
     FROM read
@@ -76,7 +76,7 @@ joined AS (
         j.*,
         a.scenario, a.scenario_version, a.condition_key, a.subject, a.trial AS known_trial,
         r.event_id IS NOT NULL AS reader_found, r.trial AS reader_trial, r.subject AS reader_subject,
-        r.outcome AS reader_outcome, r.reason AS reader_reason, r.manifest AS reader_manifest, r.read_well, r.way,
+        r.outcome AS reader_outcome, r.reason AS reader_reason, r.manifest AS reader_manifest, r.read_well, r.way, r.asserted,
         r.vcs, r.reader_key, r.instrument_key, r.relation, r.scoped, r.scope_key, r.bad_paths, r.missing_paths,
         CASE
             WHEN r.instrument IN (a.binary_key, r.binary_key) THEN true
@@ -92,8 +92,9 @@ related AS (
         CASE
             WHEN NOT reader_found THEN NULL
             WHEN way = 'export' THEN 'subject_export'
+            WHEN way = 'unknown' OR (way = 'shared_code' AND NOT asserted) THEN 'unqualified'
             WHEN same_bytes THEN 'subject_binary'
-            WHEN way IN ('own', 'asserted') OR (way = 'asserted_instrument' AND same_bytes IS NOT NULL) THEN 'independent'
+            WHEN way IN ('own', 'shared_code') OR (asserted AND same_bytes IS NOT NULL) THEN 'independent'
             ELSE 'unqualified'
         END AS derived,
         CASE

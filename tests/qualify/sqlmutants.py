@@ -24,8 +24,13 @@ from typing import Any
 
 import batch
 import duckdb
+import msgspec
+import mutations
+from campaigns import SECOND, declaration, judgement, reading, respec, seal, sha, trial
 
 from ledger import views
+from ledger.campaign import Slot
+from ledger.events import canonical_sha256
 
 _TOKEN = re.compile(
     r"(?P<space>\s+|--[^\n]*)|(?P<string>'(?:[^']|'')*')|(?P<number>\d+(?:\.\d+)?)|(?P<word>[A-Za-z_]\w*)"
@@ -344,12 +349,81 @@ def _case(ts: list[Token], n: int, stop: int, cut, near) -> Iterator[tuple[str, 
         yield "when", near(n, stop), cut(n, stop)
 
 
+@dataclass(frozen=True)
+class Combination:
+    """The facts that a reader's relation to the subject follows from."""
+
+    trial: str
+    reader: str
+    backend: str
+    instrument_sha256: str | None
+    subject_sha256: str | None
+    qualified_by: str | None
+    qualified_because: str | None
+
+    @property
+    def same_bytes(self) -> bool:
+        """Whether the instrument is known to be the subject's binary."""
+        return self.instrument_sha256 is not None and self.instrument_sha256 == self.subject_sha256
+
+    @property
+    def own(self) -> bool:
+        """Whether the reader is own code and nothing else."""
+        return self.backend == "pure" and self.reader in ("git_object_reader", "oak_sqlite_reader")
+
+
+_READERS = (
+    "git_object_reader",
+    "git_instrument_reader",
+    "oak_sqlite_reader",
+    "oak_export_reader",
+    "another_reader",
+)
+_WORDS = (("R. Reader", "own sources"), (None, None), ("R. Reader", None), (None, "own sources"), ("", " "))
+
+#: Every reader with every backend, equal, other and unknown bytes, and every state of an assertion.
+COMBINATIONS = tuple(
+    Combination(f"relations/{n}", *facts, *words)
+    for n, (*facts, words) in enumerate(
+        (reader, backend, instrument, subject, words)
+        for reader in _READERS
+        for backend in ("pure", "native", "git", "export")
+        for instrument in (sha("subject"), sha("instrument"), None)
+        for subject in (sha("subject"), None)
+        for words in _WORDS
+    )
+)
+
+
+def relations() -> list[Any]:
+    """A campaign in which each run was read in another way, and each reading says that it is independent."""
+    spec = respec(mutations.SCRIPTED, campaign="relations", order=None, trials_per_cell=len(COMBINATIONS))
+    key = canonical_sha256(spec.conditions[0])
+    events: list[Any] = [declaration(spec)]
+    for n, facts in enumerate(COMBINATIONS):
+        slot = Slot(None, None, None, mutations.WIDE.scenario, 1, key, n, "git")
+        run = trial(spec, slot, spec.start_ns + (n + 1) * 100 * SECOND)
+        run = msgspec.structs.replace(run, trial=facts.trial, subject_binary_sha256=facts.subject_sha256)
+        read = reading(
+            run,
+            reader=facts.reader,
+            backend=facts.backend,
+            instrument_sha256=facts.instrument_sha256,
+            subject_binary_sha256=facts.subject_sha256,
+            qualified_by=facts.qualified_by,
+            qualified_because=facts.qualified_because,
+        )
+        events += [run, read, judgement(spec, run, read)]
+    return seal(events)
+
+
 def corpus() -> list[list[Any]]:
     """The campaigns that mutants are tried on: all of the suite, but for the largest honest one."""
     import honesty
 
     named = [*honesty.everything(), *honesty.pooled()]
-    return [events for name, events in named if name != "honest_whole_workflow"]
+    kept = [events for name, events in named if name != "honest_whole_workflow"]
+    return [*kept, relations()]
 
 
 class Trial:
