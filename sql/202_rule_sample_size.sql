@@ -98,7 +98,7 @@ found AS (
     SELECT c.campaign, CASE WHEN c.recorded < 30 THEN 'too_few_recorded' ELSE 'too_few_measured' END AS what,
         c.scenario, c.scenario_version, c.condition_key, c.subject,
         concat(c.recorded, ' trials recorded, ', c.measured, ' of them measured: at least 30 are needed') AS detail,
-        p.declared_event_ids AS event_ids
+        coalesce(nullif(p.declared_event_ids, []), [p.first_event_id]) AS event_ids
     FROM cells AS c
     JOIN campaigns AS p USING (campaign)
     WHERE (c.planned > 0 OR p.trials_per_cell IS NULL) AND (c.recorded < 30 OR c.measured < 30)

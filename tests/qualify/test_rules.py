@@ -422,7 +422,7 @@ add(
     PAIR,
     lambda s: c.seal(c.drop(ok(s), c.kind(CampaignDeclared))),
     planned_slots="not_declared",
-    sample_size="not_declared",
+    sample_size="not_declared too_few_measured",
     condition_coverage="not_declared",
     environment="not_declared",
     order="not_declared",
