@@ -40,7 +40,13 @@ FREE_SPACE_MARGIN = 64 << 20
 _SPACE_FACTOR = 3
 
 #: What one append may use of memory, in DuckDB's buffers. More does not make it faster.
-APPEND_MEMORY = "384MB"
+APPEND_MEMORY = 384 << 20
+
+#: What the key index of the events takes while it is extended, in bytes an event; all of it is in memory.
+INDEX_BYTES = 100
+
+#: Events whose index fits into APPEND_MEMORY.
+_INDEX_FREE = 1_000_000
 
 #: How many producer key conflicts are shown with the texts of both events.
 _SHOWN_CONFLICTS = 100
@@ -272,7 +278,8 @@ class Ledger:
             return AppendResult(0, 0, self.checkpoint())
         staging.flush()
         self._check_free_space(staging.bytes)
-        self.con.execute(f"SET memory_limit = '{APPEND_MEMORY}'; SET preserve_insertion_order = false")
+        limit = append_memory(self._count() + staging.count)
+        self.con.execute(f"SET memory_limit = '{limit}B'; SET preserve_insertion_order = false")
         try:
             with self.transaction() as con:
                 new, conflicts = self._append_in_transaction(con, staging, leave_out_conflicts)
@@ -287,6 +294,10 @@ class Ledger:
                 )
         known = staging.count - new - len(conflicts)
         return AppendResult(new, known, self.checkpoint(), tuple(conflicts))
+
+    def _count(self) -> int:
+        row = self.con.execute("SELECT count(*) FROM events").fetchone()
+        return int(row[0]) if row else 0
 
     def _write_error(self, error: duckdb.Error) -> OakledgerError:
         text = " ".join(str(error).split())[:300]
@@ -419,6 +430,11 @@ class Ledger:
             )
             for n, source, ordinal, event_id, kept in found
         ]
+
+
+def append_memory(events: int) -> int:
+    """Return DuckDB's memory limit in bytes for an append after which a ledger has so many events."""
+    return APPEND_MEMORY + INDEX_BYTES * max(0, events - _INDEX_FREE)
 
 
 def _excerpt(payload: str, limit: int = 600) -> str:

@@ -315,8 +315,8 @@ def test_agrees_with_git_on_the_projects_own_repository(tmp_path: Path) -> None:
     probe = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, check=False)
     if probe.returncode:
         pytest.skip("this checkout has no commit")
-    copy = tmp_path / "copy.git"
-    git(tmp_path, "clone", "-q", "--bare", "--no-local", str(ROOT), str(copy))
+    copy = tmp_path / "copy"
+    git(tmp_path, "clone", "-q", "--no-checkout", "--no-local", str(ROOT), str(copy))
     report = read(copy, "--manifest", "-", "--deep")
     assert outcome(report) == (0, None), report["detail"]
     assert entries(report) == truth(copy)
