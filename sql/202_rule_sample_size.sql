@@ -2,6 +2,7 @@
 -- Grain and columns as rule_01_planned_slots. Binds the workflow and agent lanes.
 -- A trial's records are copies of another's when they were made from the same harness row, or keep the same record of the
 -- run together with the same start, the same metrics, or a model in it: no two runs of a model write the same transcript.
+-- What the harness broke off counts for nobody, and its empty logs are alike.
 CREATE OR REPLACE VIEW rule_02_sample_size AS
 -- Occurring twice is looked for among numbers first (same_...): they are grouped faster, and almost all occur once.
 WITH same_trial AS (
@@ -70,6 +71,7 @@ found AS (
         list(event_id ORDER BY event_id) AS event_ids
     FROM trial_facts
     WHERE evidence IS NOT NULL AND evidence IN (SELECT h FROM same_evidence)
+        AND status NOT IN ('harness_failure', 'unlaunched')
     GROUP BY campaign, evidence
     HAVING count(DISTINCT trial) > 1
         AND (
