@@ -6,7 +6,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import more_acts
-from campaigns import SECOND, Spec, judgement, kind, passed, reading, replaced, respec, seal, sha
+from campaigns import (
+    AGENT_CONDITIONS,
+    SECOND,
+    Spec,
+    judgement,
+    kind,
+    passed,
+    reading,
+    replaced,
+    respec,
+    seal,
+    sha,
+)
 from mutations import (
     ACTS,
     AGENT,
@@ -59,6 +71,10 @@ from ledger.events import (
 SHARED_CONTROLS = respec(
     ANSWERED, campaign="sc", scenarios=(replace(ANSWER, contract_sha256=sha("contract", "shared")),)
 )
+LAST_CONTROLS = respec(
+    ANSWERED, campaign="lc", scenarios=(replace(ANSWER, contract_sha256=sha("contract", "last")),)
+)
+TWO_BUILDS = respec(AGENT, campaign="tb", conditions=AGENT_CONDITIONS, order=None, preregistered=False)
 #: Timed units on the workflow lane.
 SCRIPTED_OPERATIONS = respec(OPERATIONS, lane="workflow")
 
@@ -243,7 +259,17 @@ def _readings_of_no_trial(s: Story) -> None:
 
 def _same_logs(s: Story) -> None:
     """Scripts that print nothing keep equal logs; starts and metrics tell the runs apart."""
-    s.edit(kind(TrialRecorded), evidence_sha256=sha("an empty log"))
+    order = {e.trial: n for n, e in enumerate(s.runs())}
+
+    def metrics(e: TrialRecorded) -> dict[str, int | None]:
+        return {k: None if v is None else v * 1000 + order[e.trial] for k, v in e.metrics.items()}
+
+    s.edit(kind(TrialRecorded), evidence_sha256=sha("an empty log"), metrics=metrics)
+
+
+def _broken_off(s: Story) -> None:
+    """The model service failed before the first word: empty transcripts are alike."""
+    s.edit(s.trial(*s.runs(status="harness_failure")), evidence_sha256=sha("an empty transcript"))
 
 
 def _harness_failure_without_start(s: Story) -> None:
@@ -309,6 +335,50 @@ def _two_claims(s: Story) -> None:
     s.replan(claims=(first, replace(first, size_permille=200, scenario="bugfix_test_loop")))
 
 
+def _claimed_and_decided(s: Story) -> None:
+    """Rows claim success beside timeouts and errors, and a rule says that both are failures."""
+    a, b = s.runs("fail", subject="oak_installed", reached_head=True)[:2]
+    s.edit(s.trial(a), status="timeout", exit_code=None, claimed_success=True)
+    s.edit(s.trial(b), status="error", exit_code=1, claimed_success=True)
+    s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "fail", "pass_with_timeout"))
+    s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "fail", "pass_with_error"))
+
+
+def _rows_claim(s: Story) -> None:
+    """Rows say what they think of their success, also where they are wrong; nobody believes them."""
+    s.edit(kind(TrialRecorded), claimed_success=lambda e: e.status == "completed", claimed_class="exact")
+
+
+def _manifest_not_repeated(s: Story) -> None:
+    """The verdicts do not repeat the digest of the tree that they judged."""
+    s.edit(kind(OracleJudged), manifest_sha256=None)
+
+
+def _binary_per_condition(s: Story) -> None:
+    """Each model comes in an image of its own, with a build of its own, the same for Git and its null."""
+    s.drop(kind(SubjectIdentified))
+    for condition in s.spec.conditions:
+        for name in ("git", "git_again"):
+            runs = s.runs(subject=name, condition=condition)
+            build = sha("build", condition.model)
+            s.edit(s.trial(*runs), subject_binary_sha256=build)
+            s.edit(s.reads(*runs), subject_binary_sha256=build)
+
+
+def _controls_in_time(s: Story) -> None:
+    """The controls have the time of the first pass."""
+    first = min(e.recorded_at_ns for e in s.events if isinstance(e, OracleJudged) and e.verdict == "pass")
+    s.edit(lambda e: isinstance(e, OracleJudged) and e.control is not None, recorded_at_ns=first)
+
+
+def _failed_twice(s: Story) -> None:
+    """A run without a HEAD at the first look had a wrong one at the second."""
+    run = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.edit(s.trial(run), reached_head=None)
+    read = reading(run, objects_verified=3)
+    s.add(read, judgement(s.spec, run, read, verdict="fail", reason="content_differs"))
+
+
 HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
     "honest_agent": (AGENT, lambda: base(AGENT)),
     "honest_scripted": (SCRIPTED, lambda: base(SCRIPTED)),
@@ -336,6 +406,19 @@ HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
     "honest_two_claims": (AGENT, lambda: told(AGENT, _two_claims)),
     "honest_mixed": (more_acts.MIXED, lambda: told(more_acts.MIXED, more_acts.mixed(lambda s: None))),
     "honest_everything_asked": (more_acts.EVERYTHING_ASKED, lambda: base(more_acts.EVERYTHING_ASKED)),
+    "honest_same_logs_of_tasks": (SCRIPTED, lambda: told(SCRIPTED, _same_logs)),
+    "honest_claimed_and_decided": (SCRIPTED, lambda: told(SCRIPTED, _claimed_and_decided)),
+    "honest_rows_claim": (SCRIPTED, lambda: told(SCRIPTED, _rows_claim)),
+    "honest_manifest_not_repeated": (SCRIPTED, lambda: told(SCRIPTED, _manifest_not_repeated)),
+    "honest_binary_per_condition": (TWO_BUILDS, lambda: told(TWO_BUILDS, _binary_per_condition)),
+    "honest_controls_in_time": (
+        LAST_CONTROLS,
+        lambda: told(LAST_CONTROLS, _controls_in_time),
+    ),
+    "honest_failed_twice": (SCRIPTED, lambda: told(SCRIPTED, _failed_twice)),
+    "honest_rate_claimed": (more_acts.RATE, lambda: base(more_acts.RATE, more_acts.git_fails_often)),
+    "honest_exact_claim": (AGENT, lambda: told(AGENT, lambda s: more_acts.exactly(s, 900, 1000))),
+    "honest_broken_off": (AGENT, lambda: told(AGENT, _broken_off)),
     "honest_thirty": (THIRTY, lambda: base(THIRTY, always)),
     "honest_bare": (OBSERVED, lambda: told(OBSERVED, _bare, always)),
     "honest_instant": (SCRIPTED, lambda: told(SCRIPTED, _instant)),
@@ -381,12 +464,15 @@ def pooled() -> Iterator[tuple[str, list[AnyEvent]]]:
         next(e.trial for e in events if isinstance(e, TrialRecorded) and _slot(e) == ("git", 2))
         for events in (first, second)
     )
+    named_start = next(e.started_at_ns for e in first if isinstance(e, TrialRecorded) and e.trial == mine)
     taken: list[AnyEvent] = []
     for event in second:
         if isinstance(event, TrialRecorded) and (event.subject, event.repetition) == ("git", 1):
             event = replace(event, started_at_ns=runs[0].started_at_ns)
         if getattr(event, "trial", None) == theirs:
             event = replace(event, trial=mine)
+            if isinstance(event, TrialRecorded):
+                event = replace(event, started_at_ns=named_start)
         taken.append(event)
     yield "taken_second", seal(rejoined(second, taken))
     # Campaigns of another scenario, and of other subjects, start runs at the same nanosecond.

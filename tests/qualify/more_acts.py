@@ -10,32 +10,39 @@ from campaigns import (
     AGENT_CONDITIONS,
     OTHER_ENVIRONMENT,
     SCRIPT_CONDITIONS,
+    SECOND,
+    Spec,
     failed,
     judgement,
     kind,
     passed,
+    reading,
     replaced,
     respec,
     sha,
 )
 from mutations import (
     AGENT,
+    ANSWERED,
     ARCHAEOLOGY,
     OBSERVED,
     OPERATIONS,
     SCRIPTED,
     SYNC,
+    UNCOUNTED,
     WIDE,
     WITH_DIAGNOSTIC,
     Story,
     act,
     always,
+    conflict_rule,
     contradict,
     every_rule,
     replace,
     replace_slot,
 )
 
+from ledger.campaign import Slot
 from ledger.events import (
     Claim,
     OracleJudged,
@@ -536,3 +543,195 @@ def attested_early_and_weakly(s: Story) -> None:
     word = next(e for e in s.events if isinstance(e, StudyCriteriaAttested))
     weaker = tuple(replace(c, text_sha256=sha("weaker", c.criterion)) for c in word.criteria)
     s.add(replace(word, criteria=weaker, recorded_at_ns=s.end_ns))
+
+
+# What was read and what was judged do not fit
+
+
+@act(
+    TWO_SCENARIOS,
+    identity="verdict_other_scenario",
+    planned_slots="slot_unmeasured",
+    also=UNCOUNTED,
+)
+def judged_as_an_easier_scenario(s: Story) -> None:
+    """A run of one scenario is judged as the other."""
+    run = s.runs("pass", subject="oak_installed", scenario=WIDE.scenario)[2]
+    other = {"scenario": SYNC.scenario, "contract_sha256": SYNC.contract_sha256, "oracle_version": 1}
+    s.edit(s.verdicts(run), worktree="pass", **other)
+
+
+for _name, _doc, _read, _judged, _found in (
+    ("pass_of_nobody", "The verdict does not say on whom.", {}, {"subject": None}, "other_subject"),
+    (
+        "pass_on_a_tree_that_nobody_read",
+        "A tree is judged that the reading does not have.",
+        {"manifest_sha256": None},
+        {},
+        "other_manifest",
+    ),
+    (
+        "pass_on_a_reading_of_no_trial",
+        "The reading names no trial.",
+        {"trial": None},
+        {},
+        "reader_of_another_trial",
+    ),
+    (
+        "pass_on_a_reading_of_no_subject",
+        "The reading names no subject.",
+        {"subject": None},
+        {},
+        "reader_of_another_subject",
+    ),
+):
+
+    def _does_not_fit(s: Story, read: dict[str, Any] = _read, judged: dict[str, Any] = _judged) -> None:
+        run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+        if read:
+            s.edit(s.reads(run), **read)
+        if judged:
+            s.edit(s.verdicts(run), **judged)
+
+    _does_not_fit.__doc__ = _doc
+    act(
+        SCRIPTED,
+        name=_name,
+        correctness_class=f"pass_{_found}",
+        planned_slots="slot_unmeasured",
+        also=UNCOUNTED,
+    )(_does_not_fit)
+
+
+@act(SCRIPTED, conflicts="pass_against_its_evidence")
+def two_passes_one_against_its_evidence(s: Story) -> None:
+    """A trial passed twice; one of the readings saw a file that is too large."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    read = reading(run, oversize_count=1)
+    s.add(read, judgement(s.spec, run, read))
+
+
+@act(
+    SCRIPTED,
+    conflicts="verdicts_disagree",
+    correctness_class="class_unknown",
+    exact_output="lacks_exact_tree",
+    also="the second pass does not say what it looked at",
+)
+def two_passes_one_of_nothing(s: Story) -> None:
+    """A trial passed twice; one of the verdicts does not say how deep it looked."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    read = reading(run, objects_verified=3)
+    s.add(read, judgement(s.spec, run, read, depth=None))
+
+
+@act(AGENT, planned_slots="slot_unmeasured")
+def read_at_last_and_not_tested(s: Story) -> None:
+    """The store was in use at first; read at last, its tests could not be run for want of an instrument."""
+    run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
+    s.edit(
+        s.verdicts(run),
+        verdict="unmeasured",
+        reason="tests_instrument_missing",
+        tests="unmeasured",
+        depth=None,
+    )
+    s.add(reading(run, outcome="unmeasured", exit_status=77, reason="not_quiescent", manifest_sha256=None))
+
+
+@act(MIXED, correctness_class="classes_differ")
+@mixed
+def mixed_export(s: Story) -> None:
+    """Export on one side of a scenario that is compared beside others."""
+    runs = s.runs(subject="oak_installed", **COMPARED)
+    s.edit(s.reads(*runs), reader="oak_export_reader", backend="export", relation="subject_export")
+    s.edit(s.reads(*s.runs(subject="oak_installed")), reader="oak_export_reader", backend="export")
+
+
+@act(
+    respec(TWO_TRANSPORTS, campaign="te"),
+    correctness_class="classes_differ reader_changes pass_without_reader",
+    planned_slots="slot_unmeasured",
+    also=UNCOUNTED,
+)
+def export_under_one_condition(s: Story) -> None:
+    """Export under one transport, and under it one pass that no reader stands behind."""
+    runs = s.runs(subject="oak_installed", condition=SCRIPT_CONDITIONS[1])
+    s.edit(s.reads(*runs), reader="oak_export_reader", backend="export", relation="subject_export")
+    run = s.runs("pass", subject="oak_installed", condition=SCRIPT_CONDITIONS[1], reached_head=True)[4]
+    s.edit(s.verdicts(run), reader_event_id=None)
+
+
+# Copies, controls, claims
+
+
+@act(
+    SCRIPTED,
+    sample_size="copied_trial",
+    order="start_equal order_differs",
+    also="the start time is the copied one",
+)
+def copied_log_and_start(s: Story) -> None:
+    """A copy with metrics, row and end of its own still has the log and the start of the first."""
+    bad = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    good = s.runs("pass", subject="oak_installed", reached_head=True)[4]
+    assert good.ended_at_ns is not None
+    s.edit(
+        s.trial(bad),
+        evidence_sha256=good.evidence_sha256,
+        started_at_ns=good.started_at_ns,
+        ended_at_ns=good.ended_at_ns + 5,
+    )
+
+
+@act(ANSWERED, exact_output="control_absent control_wrong")
+def controls_run_between_the_answers(s: Story) -> None:
+    """The negative controls were run when half of the answers were in."""
+    passes = sorted(e.recorded_at_ns for e in s.events if isinstance(e, OracleJudged) and e.verdict == "pass")
+    middle = passes[len(passes) // 2]
+    s.edit(lambda e: isinstance(e, OracleJudged) and e.control is not None, recorded_at_ns=middle)
+
+
+def git_fails_often(spec: Spec, slot: Slot, attempt: int, number: int) -> str:
+    """Git fails every other time, Oak never."""
+    return "failed" if slot.subject.startswith("git") and slot.repetition % 2 else "passed"
+
+
+RATE = respec(
+    AGENT,
+    campaign="ra",
+    claims=(Claim("success_rate_permille", "oak_installed", "git", "higher", 200),),
+)
+
+
+@act(RATE, outcome=git_fails_often, planned_slots="slots_missing")
+def rate_with_a_trial_missing(s: Story) -> None:
+    """A difference of rates is claimed and shown, and one of the trials is not there."""
+    s.drop(s.of(s.runs("fail", subject="git")[0]))
+
+
+def exactly(s: Story, oak: int, again: int) -> None:
+    """Give every run the wall time of its subject, in thousandths of Git's."""
+    for subject, wall in (("git", 1000), ("oak_installed", oak), ("git_again", again)):
+        s.edit(s.trial(*s.runs(subject=subject)), metrics={"wall_ns": wall, "store_bytes": 5})
+
+
+@act(AGENT, noise_floor="effect_within_noise")
+def claim_equal_to_the_noise(s: Story) -> None:
+    """What is claimed is exactly what Git differs from itself."""
+    exactly(s, 900, 1100)
+
+
+@act(SCRIPTED, conflicts="claim_with_timeout")
+def record_claims_success_beside_a_timeout(s: Story) -> None:
+    """The harness's row says success and timeout; the oracle's word is fail."""
+    run = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    s.edit(s.trial(run), status="timeout", exit_code=None, claimed_success=True)
+
+
+@act(SCRIPTED, conflicts="claim_with_error")
+def record_claims_success_beside_an_error(s: Story) -> None:
+    """The harness's row says success and error; the oracle says fail, and a rule is on timeouts alone."""
+    run = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    s.edit(s.trial(run), status="error", exit_code=1, claimed_success=True)
+    s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "fail", "pass_with_timeout"))

@@ -12,7 +12,7 @@ import honesty as h
 import msgspec
 import mutations as m
 import pytest
-from campaigns import respec, seal
+from campaigns import DAY, respec, seal
 from click.testing import CliRunner
 
 from ledger.checkpoints import keep
@@ -232,7 +232,7 @@ def test_a_declaration_that_another_ledger_took_in_late_is_late(tmp_path):
 
 def test_a_campaign_of_one_thing_only_is_refused(tmp_path):
     """A decision or an attestation alone makes no campaign that could pass."""
-    attested = m.attested(respec(m.SCRIPTED, campaign="word"), m.DAY)
+    attested = m.attested(respec(m.SCRIPTED, campaign="word"), DAY)
     with batch.loaded(tmp_path / "w.duckdb", [seal([attested])]) as ledger:
         decision = decide_alone(ledger, "word")
     assert decision.exit_status == 1
