@@ -78,7 +78,6 @@ troubles AS (
         r.campaign,
         r.trial,
         bool_or(r.outcome = 'failed' AND coalesce(o.before_head, false)) AS found_no_head,
-        bool_or(coalesce(o.owner = 'harness', false)) AS harness_trouble,
         min(r.reason) AS reader_reason,
         min(coalesce(o.owner, 'subject')) AS reader_owner
     FROM ledger_events AS r
@@ -119,7 +118,6 @@ facts AS (
         coalesce(j.classes_differ, false) AS classes_differ,
         j.reason AS verdict_reason,
         coalesce(t.found_no_head, false) AS found_no_head,
-        coalesce(t.harness_trouble, false) AS harness_trouble,
         t.reader_reason,
         t.reader_owner,
         w.trial IS NOT NULL AS read_well,
@@ -162,7 +160,7 @@ outcomes AS (
             WHEN fails > 0 AND ran THEN 'failed_before_head'
             WHEN unmeasured_by_subject + unmeasured_by_harness + refused_verdicts > 0 THEN 'unmeasured'
             WHEN found_no_head AND ran THEN 'failed_before_head'
-            WHEN reached_head = false AND ran AND NOT harness_trouble AND NOT read_well AND reader_reason IS NULL
+            WHEN reached_head = false AND ran AND NOT read_well AND reader_owner IS NULL
                 THEN 'failed_before_head'
             ELSE 'unmeasured'
         END AS fact_outcome
@@ -171,7 +169,7 @@ outcomes AS (
 SELECT
     campaign, trial, event_id, lane, scenario, scenario_version, subject, condition_key, repetition, status,
     status_code, exit_code, reached_head, started_at_ns, ended_at_ns, fixture_version, records, passes, fails,
-    refused_verdicts, correctness_class, infrastructure, ran, harness_trouble, read_well, conflict, decision,
+    refused_verdicts, correctness_class, infrastructure, ran, read_well, conflict, decision,
     booked_as_failure, fact_outcome, binary_key,
     CASE
         WHEN fact_outcome <> 'unmeasured' THEN NULL

@@ -735,3 +735,35 @@ def record_claims_success_beside_an_error(s: Story) -> None:
     run = s.runs("fail", subject="oak_installed", reached_head=True)[0]
     s.edit(s.trial(run), status="error", exit_code=1, claimed_success=True)
     s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "fail", "pass_with_timeout"))
+
+
+@act(
+    SCRIPTED,
+    failures="failure_not_shown",
+    planned_slots="slot_unmeasured",
+    also="what is no agent failure leaves its planned slot without a measured outcome",
+)
+def failure_after_a_look_at_nothing(s: Story) -> None:
+    """A failure before HEAD is booked, and the reader ended without an answer and without a reason."""
+    run = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.drop(s.verdicts(run))
+    s.edit(s.reads(run), outcome="unmeasured", exit_status=77, reason=None)
+
+
+@act(
+    SCRIPTED,
+    failures="failure_not_shown",
+    planned_slots="slot_unmeasured",
+    also="what is no agent failure leaves its planned slot without a measured outcome",
+)
+def judged_failure_that_never_ended(s: Story) -> None:
+    """The machine was rebooted during the run; its reader and its oracle saw no HEAD, of course."""
+    s.edit(s.trial(s.runs(subject="oak_installed", reached_head=False)[0]), ended_at_ns=None, exit_code=None)
+
+
+@act(SCRIPTED, planned_slots="slot_unmeasured")
+def seen_failure_that_never_ended(s: Story) -> None:
+    """The machine was rebooted during the run, and its reader saw no HEAD; nobody says what to make of it."""
+    run = s.runs(subject="oak_installed", reached_head=False)[0]
+    s.drop(s.verdicts(run))
+    s.edit(s.trial(run), ended_at_ns=None, exit_code=None, reached_head=None)
