@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: One mutant in so many is tried here.
 SAMPLE = 20
 
-#: How many of the sample (about 140) may be neither caught nor explained yet. Measured: 28 and 30; the sample moves
-#: with line numbers of the views, hence the margin. It is to become 0.
+#: How many of the sample (about 140) may be neither caught nor explained yet. Measured: 28 and 30; the
+#: sample moves with line numbers of the views, hence the margin. It is to become 0.
 UNEXPLAINED = 40
 
 
