@@ -24,6 +24,7 @@ from mutations import (
     AGENT,
     ANSWER,
     ANSWERED,
+    BUGFIX,
     CORE,
     CORE_OBSERVED,
     INSTRUMENT,
@@ -37,6 +38,7 @@ from mutations import (
     TWO_MODELS,
     WHOLE_AGENT,
     WHOLE_WORKFLOW,
+    WIDE,
     WITH_DIAGNOSTIC,
     WORKTREE,
     Story,
@@ -58,7 +60,10 @@ from mutations import (
 from ledger.events import (
     AnyEvent,
     CampaignDeclared,
+    Claim,
     OracleJudged,
+    QualificationDecided,
+    RuleResult,
     StudyCriteriaAttested,
     SubjectIdentified,
     SubjectPlan,
@@ -75,6 +80,22 @@ LAST_CONTROLS = respec(
     ANSWERED, campaign="lc", scenarios=(replace(ANSWER, contract_sha256=sha("contract", "last")),)
 )
 TWO_BUILDS = respec(AGENT, campaign="tb", conditions=AGENT_CONDITIONS, order=None, preregistered=False)
+#: Two scenarios of which one has two versions, two conditions, and three claims.
+MANY_CLAIMS = respec(
+    AGENT,
+    campaign="mc",
+    scenarios=(BUGFIX, replace(BUGFIX, scenario_version=3), replace(WIDE, scenario_version=2)),
+    conditions=AGENT_CONDITIONS,
+    claims=(
+        Claim("wall_ns", "oak_installed", "git", "lower", 100),
+        Claim("success_rate_permille", "oak_installed", "git", "higher", 200),
+        Claim("wall_ns", "oak_installed", "git", "lower", 150, scenario="bugfix_test_loop"),
+    ),
+)
+#: Both sides of the claim are measured against themselves.
+TWO_NULLS = respec(
+    AGENT, campaign="tn", subjects=(*AGENT.subjects, SubjectPlan("oak_again", null_of="oak_installed"))
+)
 #: Timed units on the workflow lane.
 SCRIPTED_OPERATIONS = respec(OPERATIONS, lane="workflow")
 
@@ -329,6 +350,12 @@ def _attested_twice(s: Story) -> None:
     s.add(replace(word, criteria=weaker, recorded_at_ns=word.recorded_at_ns - SECOND))
 
 
+def _two_levels(s: Story) -> None:
+    """The time of the task is claimed, and that of one of its timed units."""
+    of_unit = s.spec.claims[0]
+    s.replan(claims=(of_unit, replace(of_unit, operation=None)))
+
+
 def _two_claims(s: Story) -> None:
     """The time is claimed to be lower, and that the store is not much larger is no claim at all."""
     first = s.spec.claims[0]
@@ -419,6 +446,12 @@ HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
     "honest_rate_claimed": (more_acts.RATE, lambda: base(more_acts.RATE, more_acts.git_fails_often)),
     "honest_exact_claim": (AGENT, lambda: told(AGENT, lambda s: more_acts.exactly(s, 900, 1000))),
     "honest_broken_off": (AGENT, lambda: told(AGENT, _broken_off)),
+    "honest_many_claims": (
+        MANY_CLAIMS,
+        lambda: base(MANY_CLAIMS, more_acts.git_fails_often),
+    ),
+    "honest_two_levels": (OPERATIONS, lambda: told(OPERATIONS, _two_levels)),
+    "honest_two_nulls": (TWO_NULLS, lambda: base(TWO_NULLS)),
     "honest_thirty": (THIRTY, lambda: base(THIRTY, always)),
     "honest_bare": (OBSERVED, lambda: told(OBSERVED, _bare, always)),
     "honest_instant": (SCRIPTED, lambda: told(SCRIPTED, _instant)),
@@ -494,6 +527,37 @@ def pooled() -> Iterator[tuple[str, list[AnyEvent]]]:
 
 def _slot(run: TrialRecorded) -> tuple[str, int | None]:
     return run.subject, run.repetition
+
+
+def decisions() -> list[AnyEvent]:
+    """Decisions on campaigns of the suite, and on one of which nobody knows anything else."""
+    made = []
+    for n, (campaign, word) in enumerate(
+        (
+            ("honest_scripted", "diagnostic"),
+            ("honest_scripted", "qualified"),
+            ("honest_agent", "qualified"),
+            ("decided_alone", "qualified"),
+        )
+    ):
+        made.append(
+            QualificationDecided(
+                source="decisions",
+                ordinal=n,
+                recorded_at_ns=SCRIPTED.start_ns + (n * 7 + 1) * 86_400 * SECOND,
+                campaign=campaign,
+                decision=word,  # type: ignore[arg-type]
+                exit_status=0 if word == "qualified" else 1,
+                plan_sha256=None,
+                checkpoint_origin="elsewhere",
+                checkpoint_size=n + 1,
+                checkpoint_root=sha("root", n),
+                views_sha256=sha("views"),
+                package_version="0",
+                rules=(RuleResult("planned_slots", "holds", 0),),
+            )
+        )
+    return list(made)
 
 
 def rejoined(before: list[AnyEvent], after: list[AnyEvent]) -> list[AnyEvent]:

@@ -767,3 +767,24 @@ def seen_failure_that_never_ended(s: Story) -> None:
     run = s.runs(subject="oak_installed", reached_head=False)[0]
     s.drop(s.verdicts(run))
     s.edit(s.trial(run), ended_at_ns=None, exit_code=None, reached_head=None)
+
+
+@act(SCRIPTED, planned_slots="slot_twice")
+def both_failures_run_again_in_silence(s: Story) -> None:
+    """A block in which both failed is run again, and no replacement is named."""
+    for subject in ("git", "oak_installed"):
+        old = s.runs("fail", subject=subject, repetition=12)[0]
+        s.add(*passed(s.spec, s.slot(old), s.end_ns, 7))
+    s.late()
+
+
+@act(
+    AGENT,
+    sample_size="copied_trial",
+    planned_slots="other_lane",
+    also="a run of another lane is off the plan",
+)
+def one_transcript_on_two_lanes(s: Story) -> None:
+    """Two trials keep one transcript, and one of them is said to be of another lane."""
+    a, b = s.runs("pass", subject="oak_installed", reached_head=True)[6:8]
+    s.edit(s.trial(b), evidence_sha256=a.evidence_sha256, lane="workflow")

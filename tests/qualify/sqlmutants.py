@@ -78,8 +78,9 @@ _ENDS_OF = {
     "greatest": "least",
 }
 
-#: Views that tests look at themselves (test_sql_mutants.py): what is in them is a table of their own.
-LOOKED_AT = frozenset({"reasons", "infrastructure_codes"})
+#: Views that tests look at themselves: what is in them is compared with documents and examples
+#: (test_sql_mutants.py) or counted again in Python (test_figures.py).
+LOOKED_AT = frozenset({"reasons", "infrastructure_codes", "order_tests", "metric_effects", "noise_floor"})
 
 #: Seconds after which a mutant is taken for one that never ends.
 DEADLINE = 60.0
@@ -439,7 +440,7 @@ def corpus() -> list[list[Any]]:
 
     named = [*honesty.everything(), *honesty.pooled()]
     kept = [events for name, events in named if name not in ("honest_whole_workflow", "plan_without_end")]
-    return [*kept, relations()]
+    return [*kept, relations(), honesty.decisions()]
 
 
 class Trial:
