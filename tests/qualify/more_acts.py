@@ -47,6 +47,7 @@ from ledger.events import (
     Claim,
     OracleJudged,
     StudyCriteriaAttested,
+    SubjectIdentified,
     SubjectPlan,
     TrialRecorded,
     canonical_sha256,
@@ -788,3 +789,43 @@ def one_transcript_on_two_lanes(s: Story) -> None:
     """Two trials keep one transcript, and one of them is said to be of another lane."""
     a, b = s.runs("pass", subject="oak_installed", reached_head=True)[6:8]
     s.edit(s.trial(b), evidence_sha256=a.evidence_sha256, lane="workflow")
+
+
+@act(ANSWERED, exact_output="control_absent control_wrong")
+def controls_run_on_a_trial(s: Story) -> None:
+    """Two verdicts on real trials are called negative controls."""
+    runs = s.runs("fail", subject="git")
+    for word, run in zip(("absent", "wrong"), runs, strict=False):
+        s.edit(kind(OracleJudged, control=word), trial=run.trial, subject="git")
+
+
+@act(TWO_SCENARIOS, correctness_class="classes_differ reader_changes")
+def export_in_one_scenario(s: Story) -> None:
+    """Export on one side of one of two scenarios."""
+    runs = s.runs(subject="oak_installed", scenario=WIDE.scenario)
+    s.edit(s.reads(*runs), reader="oak_export_reader", backend="export", relation="subject_export")
+
+
+@act(WITH_DIAGNOSTIC, order="order_differs")
+def subjects_of_a_block_swapped(s: Story) -> None:
+    """The declared order is one of the whole campaign; two runs of a block changed places."""
+    a, b = (s.runs(subject=n, scenario=WIDE.scenario, repetition=2)[0] for n in ("git", "oak_installed"))
+    s.edit(s.trial(a), started_at_ns=b.started_at_ns, ended_at_ns=b.ended_at_ns)
+    s.edit(s.trial(b), started_at_ns=a.started_at_ns, ended_at_ns=a.ended_at_ns)
+
+
+for _side in ("git", "git_again"):
+    for _n in range(3):
+
+        def _rebuilt(s: Story, side: str = _side, n: int = _n) -> None:
+            s.drop(kind(SubjectIdentified))
+            s.edit(s.trial(*s.runs(subject=side)[15:]), subject_binary_sha256=sha("rebuilt", n))
+
+        _rebuilt.__doc__ = f"{_side} was rebuilt half way, so that it is itself again in part."
+        act(
+            AGENT,
+            name=f"{_side}_rebuilt_{_n}",
+            noise_floor="null_is_not_itself",
+            identity="binary_changes",
+            also="a binary changed under its name",
+        )(_rebuilt)
