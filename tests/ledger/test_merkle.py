@@ -89,6 +89,20 @@ def test_root_and_frontier(n):
     assert frontier.root() == mth(LEAVES[:n])
 
 
+@pytest.mark.parametrize("first", [0, 1, 1000, 1023, 1024, 1025, 2047, 3000])
+@pytest.mark.parametrize("second", [1, 24, 1023, 1024, 1025, 2049])
+def test_a_frontier_that_takes_whole_subtrees_at_once(first, second):
+    leaves = [hashlib.sha256(b"%d" % i).digest() for i in range(first + second)]
+    at_once = Frontier()
+    at_once.extend(leaves[:first])
+    at_once.extend(iter(leaves[first:]))
+    one_by_one = Frontier()
+    for leaf in leaves:
+        one_by_one.extend([leaf])
+    assert (at_once.size, at_once.roots) == (one_by_one.size, one_by_one.roots)
+    assert at_once.root() == mth(leaves)
+
+
 @pytest.mark.parametrize("n", SIZES)
 def test_inclusion(n):
     leaves = LEAVES[:n]

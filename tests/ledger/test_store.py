@@ -161,6 +161,43 @@ def test_events_enter_in_the_order_of_their_numbers_from_any_part(store: Ledger)
     assert got == [(e.trial,) for e in events]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "known", "dense"),
+    [
+        ([4, 8, 12, 16, 20, 24], 0, True),
+        ([0, 1, 2, 3, 4, 5], 0, True),
+        ([7, 8, 9, 10, 11, 12], 1, False),
+        ([4, 8, 12, 16, 20, 28], 0, False),  # a hole
+        ([4, 8, 9, 16, 20, 24], 0, False),  # a fact between two lines
+        ([4, 7, 11, 16, 20, 24], 0, False),
+    ],
+)
+def test_numbers_with_holes_or_known_events_give_dense_positions_too(
+    store: Ledger, monkeypatch: pytest.MonkeyPatch, numbers: list[int], known: int, dense: bool
+) -> None:
+    events = [trial(i) for i in range(6)]
+    store.append(events[2 : 2 + known])
+    said: list[str | None] = []
+    original = ledger.store._position_by_number
+    monkeypatch.setattr(
+        ledger.store, "_position_by_number", lambda con: said.append(original(con)) or said[-1]
+    )
+    with Staging() as staging:
+        lines = [
+            staged_line(n, canonical(e), e.source, e.ordinal) for n, e in zip(numbers, events, strict=True)
+        ]
+        staging.write(b"".join(lines[3:] + lines[:3]), 6, 0)
+        result = store.append_staged(staging)
+    assert [position is not None for position in said] == [dense]
+    assert (result.new, result.known) == (6 - known, known)
+    order = events[2 : 2 + known] + [e for i, e in enumerate(events) if not 2 <= i < 2 + known]
+    got = store.con.execute("SELECT seq, event_id FROM events ORDER BY seq").fetchall()
+    assert got == [(n, event_id(e)) for n, e in enumerate(order)]
+    tree = Frontier()
+    tree.extend(bytes.fromhex(event_id(e)) for e in order)
+    assert result.checkpoint.root == tree.root()
+
+
 def test_an_append_leaves_no_table_and_no_setting_behind(store: Ledger) -> None:
     settings = "SELECT current_setting('memory_limit'), current_setting('preserve_insertion_order')"
     before = store.con.execute(settings).fetchone()
