@@ -144,10 +144,12 @@ def _composed() -> _Shipped:
         for (kind, _, name), texts in shipped.objects.items()
         if kind == "view"
     }
-    for name, below in views._ancestors().items():
-        text = printed[name]
-        if below:
-            parts = ", ".join(f"{one} AS ({printed[one]})" for one in below)
+    for name, text in printed.items():
+        if below := views.below(name):
+            parts = ", ".join(
+                f"{one} AS ({views.select_by_name(one) if by_name else printed[one]})"
+                for one, by_name in below.items()
+            )
             text = f"WITH {parts} SELECT * FROM ({text})"  # noqa: S608 - compared, never run
         shipped.objects["view", "main", name] = [f"CREATE VIEW {name} AS {text};"]
     return shipped

@@ -2,7 +2,9 @@
 
 A ledger file holds the views for any SQL client. The views build on each other, often one on several that
 share an ancestor; DuckDB binds an ancestor again at every mention, which grows without bound. So the text
-that is stored in the file has the ancestors of a view as common table expressions, each once.
+that is stored in the file has the ancestors of a view as common table expressions, each once. DuckDB also
+parses every stored text whenever it opens the file, so the longest one that most views build on is not
+repeated in all of them (_BY_NAME).
 
 A decision evaluates the shipped texts in a workspace: an in-memory database in which `ledger_events` is one
 campaign's events and the base views (`1xx_*.sql`) are run once, in order, into tables of their names, except
@@ -24,6 +26,9 @@ import duckdb
 from ledger import sqlfiles
 
 _VIEW = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS\n(.*?);\n", re.MULTILINE | re.DOTALL)
+
+#: Views that others, where stored, select from by name instead of repeating their texts.
+_BY_NAME = frozenset({"campaigns", "trial_outcomes"})
 
 #: The file whose views a workspace replaces by its own.
 SOURCE_FILE = "100_ledger_events.sql"
@@ -71,26 +76,48 @@ def view(name: str) -> View:
 
 
 @cache
-def _ancestors() -> dict[str, tuple[str, ...]]:
-    """Return what each view builds on, itself left out, in the order of the files."""
-    names: dict[str, int] = {}
-    closed: dict[str, tuple[str, ...]] = {}
-    for one in shipped():
-        direct = [n for n in names if re.search(rf"\b{n}\b", one.select)]
-        reached = {*direct, *(a for n in direct for a in closed[n])}
-        closed[one.name] = tuple(sorted(reached, key=names.__getitem__))
-        names[one.name] = len(names)
-    return closed
+def _mentions(known: tuple[View, ...]) -> dict[str, tuple[str, ...]]:
+    """Return the views that each view mentions, in the order of the files."""
+    names: list[str] = []
+    found: dict[str, tuple[str, ...]] = {}
+    for one in known:
+        found[one.name] = tuple(n for n in names if re.search(rf"\b{n}\b", one.select))
+        names.append(one.name)
+    return found
+
+
+def below(name: str) -> dict[str, bool]:
+    """Return the views that a view's stored text names first, in order, and whether each is taken by name."""
+    mentions = _mentions(shipped())
+    found: dict[str, bool] = {}
+
+    def add(mentioned: tuple[str, ...]) -> None:
+        for other in mentioned:
+            if other not in found:
+                found[other] = other in _BY_NAME
+                if other not in _BY_NAME:
+                    add(mentions[other])
+
+    add(mentions[name])
+    return {one.name: found[one.name] for one in shipped() if one.name in found}
 
 
 def stored(one: View) -> str:
     """Return the statement that stores a view in a ledger file, unbound: it is bound when it is used."""
+    texts = {
+        name: select_by_name(name) if by_name else view(name).select
+        for name, by_name in below(one.name).items()
+    }
     select = one.select
-    ancestors = _ancestors()[one.name]
-    if ancestors:
-        parts = ",\n".join(f"{name} AS (\n{view(name).select}\n)" for name in ancestors)
-        select = f"WITH {parts}\nSELECT * FROM (\n{one.select}\n)"
+    if texts:
+        expressions = ",\n".join(f"{name} AS (\n{text}\n)" for name, text in texts.items())
+        select = f"WITH {expressions}\nSELECT * FROM (\n{one.select}\n)"
     return f"CREATE OR REPLACE VIEW {one.name} WITH (DEFER_BINDING) AS\n{select}"
+
+
+def select_by_name(name: str) -> str:
+    """Return the text that stands for a view which others take by name: not the expression of that name."""
+    return f"SELECT * FROM main.{name}"  # noqa: S608 - a name of ours
 
 
 def _literal(text: str) -> str:

@@ -179,10 +179,8 @@ def make_ledger(tmp_path, _made):
 def few_views():
     """Let ledgers have the first three views only: the others are long and take time to store and compare."""
     first = views.shipped()[:3]
-    ancestors = {view.name: views._ancestors()[view.name] for view in first}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(views, "shipped", lambda: first)
-        patch.setattr(views, "_ancestors", lambda: ancestors)
         _forget_views()
         yield
     _forget_views()
