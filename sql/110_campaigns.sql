@@ -6,7 +6,7 @@ SELECT
     campaign,
     event_id,
     recorded_at_ns,
-    coalesce((payload ->> '$.preregistered')::BOOLEAN, false) AS preregistered,
+    (payload ->> '$.preregistered')::BOOLEAN AS preregistered,
     payload -> '$.plan' AS plan,
     sha256(payload -> '$.plan') AS plan_sha256,
     payload ->> '$.order.algorithm' AS order_algorithm,

@@ -95,7 +95,7 @@ FROM (
     WHERE kind = 'study_criteria_attested'
 );
 
--- subject_identities: what was said about a subject's binary. Grain: one row per subject_identified event with a campaign.
+-- subject_identities: what was said about a subject's binary. Grain: one row per subject_identified event.
 -- Serves rule 6: it fills in what a trial does not say itself.
 CREATE OR REPLACE VIEW subject_identities AS
 SELECT
@@ -104,4 +104,4 @@ SELECT
         "binary_sha256": "VARCHAR", "version": "VARCHAR", "source_sha256": "VARCHAR", "dirty": "BOOLEAN"
     }'))
 FROM ledger_events
-WHERE kind = 'subject_identified' AND campaign IS NOT NULL;
+WHERE kind = 'subject_identified';

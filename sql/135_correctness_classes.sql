@@ -36,7 +36,7 @@ readings AS (
         CASE WHEN subject_binary_sha256 IS NOT NULL THEN hash(subject_binary_sha256) END AS binary_key,
         scope_sha256 IS NOT NULL AS scoped,
         hash(scope_sha256) AS scope_key,
-        coalesce(outcome = 'ok' AND exit_status = 0 AND reason IS NULL, false) AS read_well,
+        outcome = 'ok' AND exit_status = 0 AND reason IS NULL AS read_well,
         hash(reader, reader_version, backend, code_sha256) AS reader_key,
         hash(instrument_sha256, codec_sha256) AS instrument_key,
         CASE
@@ -62,9 +62,9 @@ judgements AS (
         v.subject AS judged_subject, CASE WHEN v.manifest_sha256 IS NOT NULL THEN hash(v.manifest_sha256) END AS judged_manifest, v.reader_event_id,
         CASE
             WHEN s.scenario IS NULL THEN 'scenario_not_planned'
-            WHEN v.oracle_version IS DISTINCT FROM s.oracle_version THEN 'oracle_version'
-            WHEN v.fixture_version IS DISTINCT FROM s.fixture_version THEN 'fixture_version'
-            WHEN s.contract_sha256 IS NOT NULL AND v.contract_sha256 IS DISTINCT FROM s.contract_sha256 THEN 'contract'
+            WHEN v.oracle_version <> s.oracle_version THEN 'oracle_version'
+            WHEN v.fixture_version <> s.fixture_version THEN 'fixture_version'
+            WHEN v.contract_sha256 <> s.contract_sha256 THEN 'contract'
         END AS off_plan
     FROM verdicts AS v
     LEFT JOIN campaign_scenarios AS s
@@ -90,7 +90,6 @@ related AS (
     SELECT
         *,
         CASE
-            WHEN NOT reader_found THEN NULL
             WHEN way = 'export' THEN 'subject_export'
             WHEN way = 'unknown' OR (way = 'shared_code' AND NOT asserted) THEN 'unqualified'
             WHEN same_bytes THEN 'subject_binary'
@@ -109,9 +108,8 @@ related AS (
             WHEN reader_subject IS DISTINCT FROM subject THEN 'reader_of_another_subject'
             WHEN judged_manifest IS NOT NULL AND judged_manifest IS DISTINCT FROM reader_manifest THEN 'other_manifest'
             WHEN verdict = 'pass' AND NOT read_well THEN 'reader_saw_nothing'
-            WHEN verdict = 'fail' AND coalesce(reader_outcome, '') NOT IN ('ok', 'failed', 'invalid')
-                AND bad_paths + missing_paths = 0 THEN 'reader_saw_nothing'
-            WHEN verdict NOT IN ('pass', 'fail') THEN 'unknown_verdict'
+            WHEN reader_outcome NOT IN ('ok', 'failed', 'invalid') AND bad_paths + missing_paths = 0
+                THEN 'reader_saw_nothing'
         END AS refused
     FROM joined
 ),
@@ -127,8 +125,8 @@ ranked AS (
 settled AS (
     SELECT
         *,
-        CASE WHEN NOT reader_found THEN NULL WHEN said < shown THEN relation ELSE derived END AS independence,
-        reader_found AND said > shown AS overclaimed,
+        CASE WHEN reader_found THEN CASE WHEN said < shown THEN relation ELSE derived END END AS independence,
+        said > shown AS overclaimed,
         coalesce(reason, reader_reason) AS any_reason
     FROM ranked
 )
@@ -156,8 +154,8 @@ SELECT
     c.instrument_key,
     c.scope_key,
     c.refused,
-    c.verdict = 'fail' AND coalesce(c.reader_outcome = 'failed', false) AND coalesce(b.before_head, false) AS before_head,
-    c.verdict = 'pass' AND coalesce(c.scoped, false) AND coalesce(c.bad_paths > 0, false) AS contradicted,
+    c.verdict = 'fail' AND c.reader_outcome = 'failed' AND coalesce(b.before_head, false) AS before_head,
+    c.verdict = 'pass' AND c.reader_found AND c.scoped AND c.bad_paths > 0 AS contradicted,
     c.independence,
     c.relation,
     c.overclaimed,

@@ -2,17 +2,14 @@
 -- Columns: campaign, root (the attempt that was replaced first), trial, step (0 is the root). Chains that lead in a circle
 -- have no root and do not appear; rule 1 lists them. Serves rule 1.
 CREATE OR REPLACE VIEW replacement_chains AS
-WITH RECURSIVE links AS (
-    SELECT DISTINCT campaign, trial, replacement FROM replacements
-),
-chain (campaign, root, trial, step) AS (
-    SELECT DISTINCT l.campaign, l.trial, l.trial, 0
-    FROM links AS l
-    ANTI JOIN links AS p ON p.campaign = l.campaign AND p.replacement = l.trial
+WITH RECURSIVE chain (campaign, root, trial, step) AS (
+    SELECT r.campaign, r.trial, r.trial, 0
+    FROM replacements AS r
+    ANTI JOIN replacements AS p ON p.campaign = r.campaign AND p.replacement = r.trial
     UNION
-    SELECT c.campaign, c.root, l.replacement, c.step + 1
+    SELECT c.campaign, c.root, r.replacement, c.step + 1
     FROM chain AS c
-    JOIN links AS l ON l.campaign = c.campaign AND l.trial = c.trial
+    JOIN replacements AS r ON r.campaign = c.campaign AND r.trial = c.trial
     WHERE c.step < 1000
 )
 SELECT campaign, root, trial, step
@@ -42,12 +39,12 @@ told AS NOT MATERIALIZED (
         refused IS NULL AND verdict = 'pass' AS passes,
         refused IS NULL AND verdict = 'fail' AS fails,
         refused IS NULL AND verdict = 'unmeasured' AND owner = 'subject' AS unmeasured_by_subject,
-        refused IS NULL AND verdict = 'unmeasured' AND owner <> 'subject' AS unmeasured_by_harness,
+        refused IS NULL AND verdict = 'unmeasured' AS unmeasured,
         refused IS NOT NULL AS refused_verdict,
         before_head,
         refused IS NULL AND (
             contradicted
-            OR (verdict = 'pass' AND 'fail' IN (coalesce(tests, ''), coalesce(worktree, ''), coalesce(answer, '')))
+            OR (verdict = 'pass' AND 'fail' IN (tests, worktree, answer))
         ) AS contradicted,
         CASE WHEN refused IS NULL AND verdict = 'pass' THEN correctness_class END AS correctness_class,
         CASE WHEN verdict = 'unmeasured' THEN reason END AS reason
@@ -57,16 +54,16 @@ judged AS (
     -- Nearly every trial has one verdict, and needs no grouping.
     SELECT
         campaign, trial, passes::INTEGER AS passes, fails::INTEGER AS fails,
-        unmeasured_by_subject::INTEGER AS unmeasured_by_subject,
-        unmeasured_by_harness::INTEGER AS unmeasured_by_harness, refused_verdict::INTEGER AS refused_verdicts,
+        unmeasured_by_subject::INTEGER AS unmeasured_by_subject, unmeasured::INTEGER AS unmeasured,
+        refused_verdict::INTEGER AS refused_verdicts,
         fails AND before_head AS fails_before_head, contradicted, correctness_class, false AS classes_differ, reason
     FROM told
     WHERE hash(trial) NOT IN (SELECT h FROM alike)
     UNION ALL
     SELECT
         campaign, trial, count(*) FILTER (passes), count(*) FILTER (fails), count(*) FILTER (unmeasured_by_subject),
-        count(*) FILTER (unmeasured_by_harness), count(*) FILTER (refused_verdict),
-        coalesce(bool_and(before_head) FILTER (fails), false), bool_or(contradicted), min(correctness_class),
+        count(*) FILTER (unmeasured), count(*) FILTER (refused_verdict),
+        bool_and(before_head) FILTER (fails), bool_or(contradicted), min(correctness_class),
         count(DISTINCT correctness_class) FILTER (passes) + bool_or(passes AND correctness_class IS NULL)::INTEGER > 1,
         min(reason)
     FROM told
@@ -77,29 +74,29 @@ troubles AS (
     SELECT
         r.campaign,
         r.trial,
-        bool_or(r.outcome = 'failed' AND coalesce(o.before_head, false)) AS found_no_head,
+        bool_or(r.outcome = 'failed' AND o.before_head) AS found_no_head,
         min(r.reason) AS reader_reason,
         min(coalesce(o.owner, 'subject')) AS reader_owner
     FROM ledger_events AS r
     LEFT JOIN reasons AS o USING (reason)
-    WHERE r.kind = 'reader_invoked' AND r.outcome <> 'ok' AND r.trial IS NOT NULL
+    WHERE r.kind = 'reader_invoked' AND r.outcome <> 'ok'
     GROUP BY r.campaign, r.trial
 ),
 read_well AS (
-    SELECT DISTINCT r.campaign, r.trial
-    FROM ledger_events AS r
-    SEMI JOIN (SELECT campaign, trial FROM attempts WHERE reached_head = false) AS a
-        ON a.campaign = r.campaign AND a.trial = r.trial
-    WHERE r.kind = 'reader_invoked' AND r.outcome = 'ok'
+    SELECT a.campaign, a.trial
+    FROM attempts AS a
+    SEMI JOIN (SELECT campaign, trial FROM ledger_events WHERE kind = 'reader_invoked' AND outcome = 'ok') AS r
+        ON r.campaign = a.campaign AND r.trial = a.trial
+    WHERE a.reached_head = false
 ),
 codes AS (
     SELECT c.status_code, bool_or(regexp_full_match(c.status_code, i.pattern)) AS infrastructure
-    FROM (SELECT DISTINCT status_code FROM attempts WHERE status_code IS NOT NULL) AS c
+    FROM (SELECT DISTINCT status_code FROM attempts) AS c
     CROSS JOIN infrastructure_codes AS i
     GROUP BY c.status_code
 ),
 decisions AS (
-    SELECT campaign, conflict, min(decision) AS decision
+    SELECT campaign, conflict, any_value(decision) AS decision
     FROM conflict_rules
     GROUP BY campaign, conflict
     HAVING count(DISTINCT decision) = 1
@@ -109,15 +106,16 @@ facts AS (
         a.*,
         coalesce(j.passes, 0) AS passes,
         coalesce(j.fails, 0) AS fails,
-        coalesce(j.unmeasured_by_subject, 0) AS unmeasured_by_subject,
-        coalesce(j.unmeasured_by_harness, 0) AS unmeasured_by_harness,
         coalesce(j.refused_verdicts, 0) AS refused_verdicts,
-        coalesce(j.fails_before_head, false) AS fails_before_head,
-        coalesce(j.contradicted, false) AS contradicted,
+        -- Null without a verdict: no branch below is then taken.
+        j.unmeasured_by_subject,
+        j.unmeasured,
+        j.fails_before_head,
+        j.contradicted,
+        j.classes_differ,
         j.correctness_class,
-        coalesce(j.classes_differ, false) AS classes_differ,
         j.reason AS verdict_reason,
-        coalesce(t.found_no_head, false) AS found_no_head,
+        t.found_no_head,
         t.reader_reason,
         t.reader_owner,
         w.trial IS NOT NULL AS read_well,
@@ -139,7 +137,7 @@ contradictions AS (
             WHEN passes > 0 AND status IN ('unlaunched', 'harness_failure') THEN concat('pass_with_', status)
             WHEN (passes > 0 AND fails > 0) OR (passes + fails > 0 AND unmeasured_by_subject > 0) OR classes_differ
                 THEN 'verdicts_disagree'
-            WHEN passes > 0 AND contradicted THEN 'pass_against_its_evidence'
+            WHEN contradicted THEN 'pass_against_its_evidence'
             WHEN passes > 0 AND reached_head = false THEN 'pass_without_head'
             WHEN passes > 0 AND status IN ('timeout', 'error') THEN concat('pass_with_', status)
         END AS conflict,
@@ -158,7 +156,7 @@ outcomes AS (
             WHEN infrastructure THEN 'harness_failure'
             WHEN fails > 0 AND NOT fails_before_head THEN 'failed_committed'
             WHEN fails > 0 AND ran THEN 'failed_before_head'
-            WHEN unmeasured_by_subject + unmeasured_by_harness + refused_verdicts > 0 THEN 'unmeasured'
+            WHEN unmeasured + refused_verdicts > 0 THEN 'unmeasured'
             WHEN found_no_head AND ran THEN 'failed_before_head'
             WHEN reached_head = false AND ran AND NOT read_well AND reader_owner IS NULL
                 THEN 'failed_before_head'
@@ -182,7 +180,7 @@ SELECT
     CASE
         WHEN fact_outcome <> 'unmeasured' THEN NULL
         WHEN unmeasured_by_subject > 0 THEN 'subject'
-        WHEN unmeasured_by_harness > 0 THEN 'harness'
+        WHEN unmeasured > 0 THEN 'harness'
         ELSE coalesce(reader_owner, 'harness')
     END AS unmeasured_owner
 FROM outcomes;

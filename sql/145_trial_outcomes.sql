@@ -22,14 +22,9 @@ chain_ends AS (
     SELECT
         campaign,
         root,
-        least(
-            max(step),
-            coalesce(
-                min(step) FILTER (
-                    fact_outcome IN ('passed', 'failed_committed', 'failed_before_head', 'conflict')
-                ),
-                max(step)
-            )
+        coalesce(
+            min(step) FILTER (fact_outcome IN ('passed', 'failed_committed', 'failed_before_head', 'conflict')),
+            max(step)
         ) AS final_step,
         arg_min(repetition, step) FILTER (repetition IS NOT NULL) AS repetition
     FROM chain_facts
@@ -103,7 +98,7 @@ placed AS NOT MATERIALIZED (
         coalesce(s.diagnostic, false) AS diagnostic,
         CASE
             WHEN p.trials_per_cell IS NULL THEN 'campaign'
-            WHEN s.scenario IS NULL AND sn.scenario IS NULL THEN 'scenario'
+            WHEN sn.scenario IS NULL THEN 'scenario'
             WHEN s.scenario IS NULL THEN 'scenario_version'
             WHEN u.subject IS NULL THEN 'subject'
             WHEN k.condition_key IS NULL THEN 'condition'
@@ -127,20 +122,21 @@ located AS NOT MATERIALIZED (
             WHEN cell_off_plan IS NOT NULL THEN cell_off_plan
             WHEN NOT coalesce(slot_repetition < trials_per_cell, false) THEN 'repetition'
         END AS unplanned_because,
+        -- Null where the plan does not have the cell: one of the numbers is.
         CASE
-            WHEN cell_off_plan IS NULL AND coalesce(slot_repetition < trials_per_cell, false)
+            WHEN slot_repetition < trials_per_cell
                 THEN ((scenario_n * conditions + condition_n) * trials_per_cell + slot_repetition) * subjects + subject_n
         END AS slot
     FROM placed
 ),
 contested AS (
+    -- Numbers that occur twice come first: they are few, and campaigns share them.
     SELECT campaign, slot, arg_min(trial, (coalesce(started_at_ns, 0), trial)) AS first_trial
     FROM located
     WHERE chain_role = 'final' AND slot IN (
-        SELECT slot FROM located WHERE chain_role = 'final' AND slot IS NOT NULL GROUP BY slot HAVING count(*) > 1
+        SELECT slot FROM located WHERE chain_role = 'final' GROUP BY slot HAVING count(*) > 1
     )
     GROUP BY campaign, slot
-    HAVING count(*) > 1
 )
 SELECT
     l.* EXCLUDE (chain_role),
@@ -154,8 +150,8 @@ SELECT
         WHEN l.chain_role = 'replaced' THEN 'replaced'
         ELSE l.fact_outcome
     END AS outcome,
-    NOT l.invalidated AND l.chain_role <> 'replaced'
-    AND l.fact_outcome IN ('passed', 'failed_committed', 'failed_before_head') AS measured
+    -- What was rightly replaced is never one of these.
+    NOT l.invalidated AND l.fact_outcome IN ('passed', 'failed_committed', 'failed_before_head') AS measured
 FROM located AS l
 LEFT JOIN contested AS x ON x.campaign = l.campaign AND x.slot = l.slot;
 

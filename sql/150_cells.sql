@@ -73,8 +73,8 @@ SELECT
     CASE WHEN p IS NOT NULL THEN round(1000 * greatest(0, (p + z * z / (2 * measured)
         - z * sqrt(p * (1 - p) / measured + z * z / (4 * measured * measured))) / (1 + z * z / measured)), 1) END
         AS wilson_low_permille,
-    CASE WHEN p IS NOT NULL THEN round(1000 * least(1, (p + z * z / (2 * measured)
-        + z * sqrt(p * (1 - p) / measured + z * z / (4 * measured * measured))) / (1 + z * z / measured)), 1) END
+    CASE WHEN p IS NOT NULL THEN round(1000 * (p + z * z / (2 * measured)
+        + z * sqrt(p * (1 - p) / measured + z * z / (4 * measured * measured))) / (1 + z * z / measured), 1) END
         AS wilson_high_permille,
     CASE
         WHEN measured + unmeasured_by_subject > 0
@@ -102,7 +102,7 @@ SELECT
     g.condition_key,
     u.subject,
     coalesce(s.diagnostic, false) AS diagnostic,
-    coalesce(k.planned, false) AS condition_planned,
+    k.planned AS condition_planned,
     coalesce(c.planned, 0) AS planned,
     coalesce(c.recorded, 0) AS recorded,
     coalesce(c.measured, 0) AS measured,
@@ -112,7 +112,7 @@ SELECT
 FROM seen AS g
 JOIN subjects AS u USING (campaign)
 LEFT JOIN cells AS c USING (campaign, scenario, scenario_version, condition_key, subject)
-LEFT JOIN conditions AS k USING (campaign, condition_key)
+JOIN conditions AS k USING (campaign, condition_key)
 LEFT JOIN campaign_scenarios AS s USING (campaign, scenario, scenario_version);
 
 -- class_pairs: the correctness classes that met in a comparison. Grain: campaign x scenario@version x condition_key x
@@ -145,7 +145,7 @@ SELECT
     a.condition_key,
     a.subject AS subject_a,
     b.subject AS subject_b,
-    coalesce(bool_or(ua.null_of = b.subject OR ub.null_of = a.subject), false) AS null_pair,
+    coalesce(any_value(ua.null_of = b.subject OR ub.null_of = a.subject), false) AS null_pair,
     count(*) AS pairs,
     count(*) FILTER (a.outcome = 'passed' AND b.outcome = 'passed') AS both,
     count(*) FILTER (a.outcome = 'passed' AND b.measured AND b.outcome <> 'passed') AS only_a,

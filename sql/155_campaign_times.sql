@@ -52,10 +52,9 @@ first_trials AS (
     SELECT campaign, origin, min(seq) AS seq FROM events WHERE kind = 'trial_recorded' GROUP BY campaign, origin
 ),
 words AS (
-    SELECT campaign, event_id, kind, min(recorded_at_ns) AS recorded_at_ns
+    SELECT campaign, event_id, kind, recorded_at_ns
     FROM ledger_events
     WHERE kind IN ('campaign_declared', 'conflict_rule_recorded')
-    GROUP BY campaign, event_id, kind
 ),
 overtaken AS (
     SELECT DISTINCT e.event_id

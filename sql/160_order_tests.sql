@@ -2,16 +2,13 @@
 -- Columns: campaign, declared (an order was declared before the first start), extent, basis ('declared' or
 -- 'by observation only'). Serves rule 5.
 CREATE OR REPLACE VIEW order_basis AS
-SELECT
-    c.campaign,
-    c.order_seed IS NOT NULL AND NOT coalesce(w.late, true) AS declared,
-    c.order_extent AS extent,
-    CASE
-        WHEN c.order_seed IS NOT NULL AND NOT coalesce(w.late, true) THEN 'declared'
-        ELSE 'by observation only'
-    END AS basis
-FROM campaigns AS c
-LEFT JOIN early_words AS w ON w.event_id = c.declared_event_id;
+SELECT *, CASE WHEN declared THEN 'declared' ELSE 'by observation only' END AS basis
+FROM (
+    SELECT
+        c.campaign, c.order_seed IS NOT NULL AND NOT coalesce(w.late, true) AS declared, c.order_extent AS extent
+    FROM campaigns AS c
+    LEFT JOIN early_words AS w ON w.event_id = c.declared_event_id
+);
 
 -- order_starts: the observed order. Grain: one row per first attempt at a planned slot that has a start time (what stands in
 -- for another attempt is run later by its nature). Columns: campaign, slot, block, in_block, position (as planned_slots),

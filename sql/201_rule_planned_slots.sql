@@ -31,7 +31,7 @@ SELECT campaign, 'plan_too_large' AS what, true AS binding,
     concat('the plan has ', slots, ' slots: at most twenty million are evaluated') AS detail,
     declared_event_ids AS event_ids
 FROM campaigns
-WHERE declarations > 0 AND NOT coalesce(slots <= 20000000, false)
+WHERE slots > 20000000
 UNION ALL BY NAME
 SELECT p.campaign, 'plan_ambiguous' AS what, true AS binding,
     concat('the plan lists ', p.named, ' ', p.entries, ' times') AS detail, c.declared_event_ids AS event_ids
@@ -50,7 +50,7 @@ SELECT f.campaign, 'other_lane' AS what, true AS binding,
     list(f.event_id ORDER BY f.event_id) AS event_ids
 FROM trial_outcomes AS f
 JOIN campaigns AS c USING (campaign)
-WHERE f.lane IS DISTINCT FROM c.lane AND c.declarations > 0
+WHERE f.lane <> c.lane
 GROUP BY f.campaign, f.lane, c.lane
 UNION ALL BY NAME
 SELECT s.campaign, 'slots_missing' AS what, NOT s.diagnostic AS binding, s.scenario, s.scenario_version, s.condition_key,
@@ -98,7 +98,7 @@ FROM trial_outcomes AS t
 JOIN slot_outcomes AS s ON s.campaign = t.campaign AND s.slot = t.slot
 WHERE t.role = 'surplus' AND t.step = 0
 UNION ALL BY NAME
-SELECT r.campaign, 'measured_attempt_replaced' AS what, NOT coalesce(f.diagnostic, false) AS binding, f.scenario,
+SELECT r.campaign, 'measured_attempt_replaced' AS what, NOT f.diagnostic AS binding, f.scenario,
     f.scenario_version, f.condition_key, f.subject, r.trial,
     concat('it is ', replace(f.fact_outcome, '_', ' '), ' and ', r.who, ' replaced it by ', r.replacement,
         ': only an unmeasured attempt can be replaced') AS detail,

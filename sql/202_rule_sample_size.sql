@@ -40,7 +40,7 @@ found AS (
     WHERE hash(t.trial) IN (SELECT h FROM same_trial)
     GROUP BY t.campaign, t.trial
     HAVING count(DISTINCT concat_ws(
-        ' ', t.scenario, t.scenario_version, t.subject, t.condition_key, coalesce(t.repetition::VARCHAR, '-'), t.lane
+        ' ', t.scenario, t.scenario_version, t.subject, t.condition_key, t.repetition, t.lane
     )) > 1
     UNION ALL BY NAME
     SELECT t.campaign, 'identity_used_elsewhere' AS what, t.trial,
@@ -62,7 +62,7 @@ found AS (
         concat(count(DISTINCT trial), ' trials were made from one harness row') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
     FROM trial_facts
-    WHERE row_key IS NOT NULL AND row_key IN (SELECT h FROM same_row)
+    WHERE row_key IN (SELECT h FROM same_row)
     GROUP BY campaign, row_key
     HAVING count(DISTINCT trial) > 1
     UNION ALL BY NAME
@@ -70,8 +70,7 @@ found AS (
         concat(count(DISTINCT trial), ' trials keep one and the same record of their run') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
     FROM trial_facts
-    WHERE evidence IS NOT NULL AND evidence IN (SELECT h FROM same_evidence)
-        AND status NOT IN ('harness_failure', 'unlaunched')
+    WHERE evidence IN (SELECT h FROM same_evidence) AND status NOT IN ('harness_failure', 'unlaunched')
     GROUP BY campaign, evidence
     HAVING count(DISTINCT trial) > 1
         AND (
@@ -93,7 +92,7 @@ found AS (
         concat(count(DISTINCT trial), ' trials ran in one process: iterations are not trials') AS detail,
         list(event_id ORDER BY event_id) AS event_ids
     FROM trial_facts
-    WHERE process IS NOT NULL AND process IN (SELECT h FROM same_process)
+    WHERE process IN (SELECT h FROM same_process)
     GROUP BY campaign, process
     HAVING count(DISTINCT trial) > 1
     UNION ALL BY NAME
@@ -103,9 +102,10 @@ found AS (
         coalesce(nullif(p.declared_event_ids, []), [p.first_event_id]) AS event_ids
     FROM cells AS c
     JOIN campaigns AS p USING (campaign)
-    WHERE (c.planned > 0 OR p.trials_per_cell IS NULL) AND (c.recorded < 30 OR c.measured < 30)
+    -- What is measured was recorded in the same cell.
+    WHERE (c.planned > 0 OR p.trials_per_cell IS NULL) AND c.measured < 30
 )
-SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), l.bound AND NOT coalesce(s.diagnostic, false) AS binding
+SELECT f.*, l.bound AND NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f
 JOIN campaign_lanes AS l USING (campaign)
 LEFT JOIN campaign_scenarios AS s

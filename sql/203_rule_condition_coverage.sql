@@ -48,7 +48,7 @@ FROM (
         ], lambda x: x IS NOT NULL) AS unknown
     FROM conditions AS c
     JOIN (
-        SELECT campaign, coalesce(lane = 'agent', false) OR list_contains(lanes_met, 'agent') AS agent_lane, bound
+        SELECT campaign, lane = 'agent' OR list_contains(lanes_met, 'agent') AS agent_lane, bound
         FROM campaign_lanes
     ) AS l USING (campaign)
     WHERE l.bound

@@ -3,7 +3,7 @@
 -- environment alone must have met the same set of environments; the events are a trial of each subject in each of them.
 CREATE OR REPLACE VIEW rule_04_environment AS
 WITH met AS (
-    SELECT DISTINCT c.campaign, c.scenario, c.scenario_version, k.same_but_environment, c.subject,
+    SELECT c.campaign, c.scenario, c.scenario_version, k.same_but_environment, c.subject,
         coalesce(k.environment_id, 'unknown') AS environment
     FROM cells AS c
     JOIN conditions AS k USING (campaign, condition_key)
@@ -44,7 +44,7 @@ found AS (
     GROUP BY s.campaign, s.scenario, s.scenario_version, s.same_but_environment
     HAVING count(DISTINCT s.environments) > 1
 )
-SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), l.bound AND NOT coalesce(s.diagnostic, false) AS binding
+SELECT f.*, l.bound AND NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f
 JOIN campaign_lanes AS l USING (campaign)
 LEFT JOIN campaign_scenarios AS s

@@ -29,7 +29,6 @@ out_of_order AS (
 same_start AS (
     SELECT campaign, started_at_ns
     FROM trial_outcomes
-    WHERE started_at_ns IS NOT NULL
     GROUP BY campaign, started_at_ns
     HAVING count(*) > 1
 ),
@@ -51,7 +50,7 @@ found AS (
     SELECT a.campaign, 'start_equal' AS what, a.scenario, a.scenario_version, a.condition_key,
         array_to_string((list(a.trial ORDER BY a.trial))[:10], ', ') AS trial,
         concat(count(*), ' trials of one comparison started at the same nanosecond: ',
-            string_agg(DISTINCT a.subject, ', ')) AS detail,
+            string_agg(DISTINCT a.subject, ', ' ORDER BY a.subject)) AS detail,
         list(a.event_id ORDER BY a.event_id) AS event_ids
     FROM trial_outcomes AS a
     JOIN same_start AS s USING (campaign, started_at_ns)
@@ -108,7 +107,7 @@ found AS (
     WHERE b.declared
 ),
 bound AS (
-    SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), l.bound AND NOT coalesce(s.diagnostic, false) AS binding
+    SELECT f.*, l.bound AND NOT coalesce(s.diagnostic, false) AS binding
     FROM found AS f
     JOIN campaign_lanes AS l USING (campaign)
     LEFT JOIN campaign_scenarios AS s

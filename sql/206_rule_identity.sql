@@ -153,7 +153,7 @@ found AS (
     GROUP BY campaign, scenario, scenario_version
     HAVING min(contract_key) <> max(contract_key)
 )
-SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), NOT coalesce(s.diagnostic, false) AS binding
+SELECT f.*, NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f
 LEFT JOIN campaign_scenarios AS s
     ON s.campaign = f.campaign AND s.scenario = f.scenario AND s.scenario_version = f.scenario_version;

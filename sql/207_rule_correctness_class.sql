@@ -14,10 +14,10 @@ WITH found AS (
     UNION ALL BY NAME
     SELECT p.campaign, 'classes_differ' AS what, p.scenario, p.scenario_version, p.condition_key,
         concat('successes of different classes: ',
-            string_agg(concat(p.subject, ' ', p.correctness_class, ' (', p.successes, ')'), '; '
+            string_agg(concat(p.subject, ' ', coalesce(p.correctness_class, 'of no class'), ' (', p.successes, ')'), '; '
                 ORDER BY p.subject, p.correctness_class)) AS detail,
         (
-            SELECT list(DISTINCT e.event_id)
+            SELECT list(e.event_id)
             FROM (
                 SELECT campaign, scenario, scenario_version, condition_key, min(event_id) AS event_id
                 FROM correctness_classes
@@ -28,7 +28,6 @@ WITH found AS (
                 AND e.condition_key = p.condition_key
         ) AS event_ids
     FROM class_pairs AS p
-    WHERE p.correctness_class IS NOT NULL
     GROUP BY p.campaign, p.scenario, p.scenario_version, p.condition_key
     HAVING count(DISTINCT p.correctness_class) > 1
     UNION ALL BY NAME
@@ -61,34 +60,26 @@ WITH found AS (
     UNION ALL BY NAME
     SELECT campaign, 'reader_changes' AS what,
         concat(vcs, ' was read by different readers, codes or backends') AS detail,
-        [arg_min(reader_event_id, identity), arg_max(reader_event_id, identity)] AS event_ids
-    FROM (SELECT campaign, vcs, reader_event_id, reader_key AS identity FROM correctness_classes)
-    WHERE vcs IS NOT NULL
+        [arg_min(reader_event_id, reader_key), arg_max(reader_event_id, reader_key)] AS event_ids
+    FROM correctness_classes
     GROUP BY campaign, vcs
-    HAVING min(identity) <> max(identity)
+    HAVING min(reader_key) <> max(reader_key)
     UNION ALL BY NAME
     SELECT campaign, 'instrument_changes' AS what, condition_key,
         concat(vcs, ' was read with different instruments or codecs') AS detail,
-        [arg_min(reader_event_id, identity), arg_max(reader_event_id, identity)] AS event_ids
-    FROM (
-        SELECT campaign, vcs, condition_key, reader_event_id, instrument_key AS identity FROM correctness_classes
-    )
-    WHERE vcs IS NOT NULL
+        [arg_min(reader_event_id, instrument_key), arg_max(reader_event_id, instrument_key)] AS event_ids
+    FROM correctness_classes
     GROUP BY campaign, vcs, condition_key
-    HAVING min(identity) <> max(identity)
+    HAVING min(instrument_key) <> max(instrument_key)
     UNION ALL BY NAME
     SELECT campaign, 'scope_differs' AS what, scenario, scenario_version,
         'read with different scopes' AS detail,
-        [arg_min(reader_event_id, scope), arg_max(reader_event_id, scope)] AS event_ids
-    FROM (
-        SELECT campaign, scenario, scenario_version, reader_event_id, scope_key AS scope
-        FROM correctness_classes
-        WHERE vcs IS NOT NULL
-    )
+        [arg_min(reader_event_id, scope_key), arg_max(reader_event_id, scope_key)] AS event_ids
+    FROM correctness_classes
     GROUP BY campaign, scenario, scenario_version
-    HAVING min(scope) <> max(scope)
+    HAVING min(scope_key) <> max(scope_key)
 )
-SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), NOT coalesce(s.diagnostic, false) AS binding
+SELECT f.*, NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f
 LEFT JOIN campaign_scenarios AS s
     ON s.campaign = f.campaign AND s.scenario = f.scenario AND s.scenario_version = f.scenario_version;

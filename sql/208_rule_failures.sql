@@ -14,7 +14,7 @@ WITH found AS (
             END) AS detail,
         [event_id] AS event_ids
     FROM trial_outcomes
-    WHERE booked_as_failure AND fact_outcome = 'harness_failure' AND status NOT IN ('harness_failure', 'unlaunched')
+    WHERE booked_as_failure AND fact_outcome = 'harness_failure' AND status <> 'harness_failure'
         AND outcome <> 'replaced'
     UNION ALL BY NAME
     SELECT campaign, 'failure_not_shown' AS what, scenario, scenario_version, condition_key, subject, trial,
@@ -48,7 +48,7 @@ WITH found AS (
     FROM set_aside AS s
     WHERE s.what = 'invalidated' AND s.fact_outcome IN ('failed_committed', 'failed_before_head')
 )
-SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), NOT coalesce(s.diagnostic, false) AS binding
+SELECT f.*, NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f
 LEFT JOIN campaign_scenarios AS s
     ON s.campaign = f.campaign AND s.scenario = f.scenario AND s.scenario_version = f.scenario_version;

@@ -22,8 +22,9 @@ weak AS (
             CASE WHEN worktree_asked AND worktree IS DISTINCT FROM 'pass' THEN 'worktree' END
         ], lambda x: x IS NOT NULL)) AS lacking
     FROM passes
-    WHERE evidence NOT IN ('committed_tree', 'committed_payload') OR depth IS DISTINCT FROM evidence
-        OR (tests_asked AND tests IS DISTINCT FROM 'pass') OR (worktree_asked AND worktree IS DISTINCT FROM 'pass')
+    -- Only these can lack anything; the lists are costly.
+    WHERE depth IS DISTINCT FROM evidence OR (tests_asked AND tests IS DISTINCT FROM 'pass')
+        OR (worktree_asked AND worktree IS DISTINCT FROM 'pass')
 ),
 first_passes AS (
     SELECT campaign, scenario, scenario_version, oracle_version, contract_key, min(recorded_at_ns) AS at_ns,
@@ -65,7 +66,7 @@ found AS (
         AND c.contract_key = p.contract_key AND c.control = k.control AND c.verdict = 'fail'
         AND c.recorded_at_ns <= p.at_ns AND coalesce(c.campaign = p.campaign, true)
 )
-SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), NOT coalesce(s.diagnostic, false) AS binding
+SELECT f.*, NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f
 LEFT JOIN campaign_scenarios AS s
     ON s.campaign = f.campaign AND s.scenario = f.scenario AND s.scenario_version = f.scenario_version;

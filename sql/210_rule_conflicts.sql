@@ -40,7 +40,7 @@ WITH found AS (
     JOIN early_words AS w ON w.event_id = r.event_id
     WHERE r.decision = 'pass' AND w.late
 )
-SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), NOT coalesce(s.diagnostic, false) AS binding
+SELECT f.*, NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f
 LEFT JOIN campaign_scenarios AS s
     ON s.campaign = f.campaign AND s.scenario = f.scenario AND s.scenario_version = f.scenario_version;

@@ -54,15 +54,14 @@ found AS (
             AS detail,
         declared_event_ids AS event_ids
     FROM shown
-    WHERE NOT coalesce(advantage_permille >= size_permille, effect_permille IS NULL)
+    WHERE advantage_permille < size_permille
     UNION ALL BY NAME
     SELECT campaign, 'effect_within_noise' AS what, scenario, scenario_version, condition_key, subject,
         concat(named, ': ', round(least(advantage_permille, size_permille), 1), ' permille does not exceed the noise floor of ',
             round(floor_permille, 1)) AS detail,
         declared_event_ids AS event_ids
     FROM shown
-    WHERE floor_permille IS NOT NULL AND effect_permille IS NOT NULL
-        AND NOT coalesce(least(advantage_permille, size_permille) > floor_permille, false)
+    WHERE effect_permille IS NOT NULL AND least(advantage_permille, size_permille) <= floor_permille
     UNION ALL BY NAME
     SELECT n.campaign, 'null_is_not_itself' AS what, n.subject,
         concat(n.subject, ' is to be ', n.null_of, ' again, and ',
@@ -90,7 +89,7 @@ found AS (
     WHERE n.null_of IS NOT NULL
     GROUP BY n.campaign, n.subject, n.null_of, o.subject, o.null_of, p.declared_event_ids
     HAVING o.subject IS NULL OR o.null_of IS NOT NULL
-        OR coalesce(bool_or(x.first_binary <> y.first_binary OR x.last_binary <> y.last_binary), false)
+        OR bool_or(x.first_binary <> y.first_binary OR x.last_binary <> y.last_binary)
 )
-SELECT f.* REPLACE (coalesce(f.event_ids, []) AS event_ids), true AS binding
-FROM found AS f;
+SELECT *, true AS binding
+FROM found;
