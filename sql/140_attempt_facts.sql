@@ -38,20 +38,19 @@ told AS NOT MATERIALIZED (
         trial,
         refused IS NULL AND verdict = 'pass' AS passes,
         refused IS NULL AND verdict = 'fail' AS fails,
-        refused IS NULL AND verdict = 'unmeasured' AND owner = 'subject' AS unmeasured_by_subject,
         refused IS NULL AND verdict = 'unmeasured' AS unmeasured,
+        unmeasured AND owner = 'subject' AS unmeasured_by_subject,
         refused IS NOT NULL AS refused_verdict,
         before_head,
-        refused IS NULL AND (
-            contradicted
-            OR (verdict = 'pass' AND 'fail' IN (tests, worktree, answer))
-        ) AS contradicted,
-        CASE WHEN refused IS NULL AND verdict = 'pass' THEN correctness_class END AS correctness_class,
-        CASE WHEN verdict = 'unmeasured' THEN reason END AS reason
+        passes AND (contradicted OR 'fail' IN (tests, worktree, answer)) AS contradicted,
+        CASE WHEN passes THEN correctness_class END AS correctness_class,
+        CASE WHEN unmeasured THEN reason END AS reason,
+        owner
     FROM correctness_classes
 ),
 judged AS (
-    -- Nearly every trial has one verdict, and needs no grouping.
+    -- Nearly every trial has one verdict, and needs no grouping. Of several reasons one of the subject's counts: it is the
+    -- greatest owner, here and below.
     SELECT
         campaign, trial, passes::INTEGER AS passes, fails::INTEGER AS fails,
         unmeasured_by_subject::INTEGER AS unmeasured_by_subject, unmeasured::INTEGER AS unmeasured,
@@ -65,7 +64,7 @@ judged AS (
         count(*) FILTER (unmeasured), count(*) FILTER (refused_verdict),
         bool_and(before_head) FILTER (fails), bool_or(contradicted), min(correctness_class),
         count(DISTINCT correctness_class) FILTER (passes) + bool_or(passes AND correctness_class IS NULL)::INTEGER > 1,
-        min(reason)
+        arg_max(reason, (owner, reason))
     FROM told
     WHERE hash(trial) IN (SELECT h FROM alike)
     GROUP BY campaign, trial
@@ -75,8 +74,8 @@ troubles AS (
         r.campaign,
         r.trial,
         bool_or(r.outcome = 'failed' AND o.before_head) AS found_no_head,
-        min(r.reason) AS reader_reason,
-        min(coalesce(o.owner, 'subject')) AS reader_owner
+        arg_max(r.reason, (coalesce(o.owner, 'subject'), r.reason)) AS reader_reason,
+        max(coalesce(o.owner, 'subject')) AS reader_owner
     FROM ledger_events AS r
     LEFT JOIN reasons AS o USING (reason)
     WHERE r.kind = 'reader_invoked' AND r.outcome <> 'ok'
