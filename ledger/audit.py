@@ -10,7 +10,6 @@ everything that it finds, not the first.
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from ledger.audit_source import Source
 from ledger.audit_tree import Claim, OriginTree, check_numbers, fold, is_sha256, origins
 from ledger.checkpoints import CheckpointError, Note, PublicKey, SignatureError
 from ledger.errors import EXIT_LEDGER, EXIT_OK, LedgerDamagedError, LedgerOpenError
+from ledger.scratch import scratch
 from ledger.store import SCHEMA_VERSION, Checkpoint, Ledger, check_header, connect
 
 __all__ = ["AuditReport", "Finding", "audit_ledger"]
@@ -114,7 +114,7 @@ def audit_ledger(
     path = os.fspath(target)
     check_header(path)
     con = connect(path, read_only=True, lock_timeout_s=lock_timeout_s)
-    with tempfile.TemporaryDirectory(prefix="oakledger-audit-") as folder:
+    with scratch() as folder:
         try:
             con.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
             con.execute("SET temp_directory = '" + folder.replace("'", "''") + "'")

@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 
 import duckdb
 
 from ledger.errors import OakledgerError
+from ledger.scratch import scratch
 from ledger.store import FREE_SPACE_MARGIN, check_header, connect, open_ledger
 
 _HARDENED = {
@@ -32,7 +32,7 @@ def snapshot(path: str, *, lock_timeout_s: float = 30.0) -> Iterator[duckdb.Duck
     Raises LedgerOpenError and LedgerDamagedError as `open_ledger`, and OakledgerError when there is no room.
     """
     check_header(path)
-    with tempfile.TemporaryDirectory(prefix="oakledger-snapshot-") as folder:
+    with scratch() as folder:
         copy = os.path.join(folder, "ledger.duckdb")
         # An open reader keeps every writer out, so the file and its log are copied at one moment.
         with open_ledger(path, read_only=True, lock_timeout_s=lock_timeout_s):

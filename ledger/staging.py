@@ -6,10 +6,11 @@ that the helper processes of `ledger.checking` start quickly and stay small.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
 
 from ledger.events import AnyEvent, canonical, leaf_hash
+from ledger.scratch import scratch
 
 
 def staged_line(number: int, payload: bytes, source: str, ordinal: int) -> bytes:
@@ -29,9 +30,11 @@ class Staging:
     """
 
     def __init__(self, directory: str | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="oakledger-", dir=directory)
-        self.paths = [os.path.join(self._folder.name, "staged")]
-        self._file = open(self.paths[0], "wb", buffering=1 << 20)  # noqa: SIM115 - closed by close()
+        with contextlib.ExitStack() as opened:
+            self._folder = opened.enter_context(scratch(directory))
+            self.paths = [os.path.join(self._folder, "staged")]
+            self._file = opened.enter_context(open(self.paths[0], "wb", buffering=1 << 20))
+            self._opened = opened.pop_all()
         self.count = 0
         self.bytes = 0
 
@@ -50,7 +53,7 @@ class Staging:
 
         The caller adds what is in it to `count` and `bytes`.
         """
-        part = os.path.join(self._folder.name, f"part-{len(self.paths)}")
+        part = os.path.join(self._folder, f"part-{len(self.paths)}")
         open(part, "xb").close()
         self.paths.append(part)
         return part
@@ -64,9 +67,8 @@ class Staging:
         self._file.flush()
 
     def close(self) -> None:
-        """Remove the file."""
-        self._file.close()
-        self._folder.cleanup()
+        """Remove the files."""
+        self._opened.close()
 
     def __enter__(self) -> Staging:
         return self

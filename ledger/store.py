@@ -14,7 +14,6 @@ import os
 import re
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from ledger.decode import validated
 from ledger.errors import LedgerDamagedError, LedgerOpenError, OakledgerError, ProducerKeyConflictError
 from ledger.events import AnyEvent
 from ledger.frontier import EMPTY_ROOT, Frontier
+from ledger.scratch import scratch
 from ledger.staging import Staging
 
 #: Version of the tables. A file with a larger one was written by a newer oakledger and is refused.
@@ -567,7 +567,7 @@ def _make_file(path: str, origin: str | None, lock_timeout_s: float) -> None:
     """Make a whole ledger under another name and link it into place: nobody ever opens half of one."""
     where = os.path.dirname(os.path.abspath(path))
     try:
-        with tempfile.TemporaryDirectory(prefix=".oakledger-", dir=where) as folder:
+        with scratch(where) as folder:
             draft = os.path.join(folder, "ledger.duckdb")
             con = connect(draft, read_only=False, lock_timeout_s=lock_timeout_s)
             try:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +23,7 @@ from functools import cache
 import duckdb
 
 from ledger import sqlfiles
+from ledger.scratch import scratch
 
 _VIEW = re.compile(r"^CREATE OR REPLACE VIEW (\w+) AS\n(.*?);\n", re.MULTILINE | re.DOTALL)
 
@@ -132,7 +132,7 @@ def workspace(con: duckdb.DuckDBPyConnection, campaign: str) -> Iterator[duckdb.
     are tables, the rule views are views on them. Raises duckdb.Error when a view fails: the caller refuses.
     """
     cursor = con.cursor()
-    with tempfile.TemporaryDirectory(prefix="oakledger-") as spill:
+    with scratch() as spill:
         row = cursor.execute("SELECT current_database()").fetchone()
         assert row is not None
         ledger = '"' + str(row[0]).replace('"', '""') + '"'

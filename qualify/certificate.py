@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
@@ -40,6 +39,7 @@ from ledger.events import (
 )
 from ledger.merkle import ProofError
 from ledger.proofs import ConsistencyProof, Hash, InclusionProof
+from ledger.scratch import scratch
 from ledger.store import Checkpoint, Ledger
 from qualify.decision import LIMITS
 from qualify.rules import rules
@@ -414,7 +414,7 @@ def again(checked: Checked, ledger: Ledger, where: str = "the certificate") -> N
 def _as_it_was(ledger: Ledger, certificate: Certificate) -> Iterator[Ledger]:
     """Give a copy, in a temporary file, of what a ledger held at the checkpoints of a certificate."""
     heads = [certificate.checkpoint, *certificate.other_checkpoints]
-    with tempfile.TemporaryDirectory(prefix="oakledger-") as folder:
+    with scratch() as folder:
         path = os.path.join(folder, "then.duckdb")
         _copy(ledger.con.cursor(), path, heads)
         with duckdb.connect(path) as con:
