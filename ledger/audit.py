@@ -159,7 +159,7 @@ def _audit(
     try:
         main = source.cursor()
         _check_meta(main, source, findings)
-        findings.extend(check_catalogue(main, source.database))
+        findings.extend(check_catalogue(main, source.database, of_another_version=_has_other_views(main)))
         claims = _Claims(findings)
         claims.add_rows(main)
         beside = list(notes.kept(path)) if kept else []
@@ -217,6 +217,11 @@ def _check_meta(con: duckdb.DuckDBPyConnection, source: Source, findings: Findin
         findings.add(Finding("meta", "ledger_meta does not say the schema version"))
     if not meta.get("origin"):
         findings.add(Finding("meta", "ledger_meta does not say the origin: nothing can be appended"))
+
+
+def _has_other_views(con: duckdb.DuckDBPyConnection) -> bool:
+    row = con.execute("SELECT max(value) FROM audited_ledger_meta WHERE key = 'views_sha256'").fetchone()
+    return row is not None and row[0] is not None and row[0] != sqlfiles.views_sha256()
 
 
 class _Claims:

@@ -162,9 +162,16 @@ def _of_memory(con: duckdb.DuckDBPyConnection) -> _Shipped:
     return _Shipped(found, {table: _parts(con, "memory", table) for table in tables})
 
 
-def check_catalogue(con: duckdb.DuckDBPyConnection, database: str) -> Iterator[Finding]:
+#: What to do about views when the file says that another version of the package stored them.
+_OTHER_VERSION = " (by its own account of another version of oakledger: the next ingest stores this one's)"
+
+
+def check_catalogue(
+    con: duckdb.DuckDBPyConnection, database: str, *, of_another_version: bool = False
+) -> Iterator[Finding]:
     """Yield a finding for each object that is missing, differs, or does not belong in a ledger.
 
+    With `of_another_version` a finding about a view says what to do when the file is merely an older one.
     `con` must have been moved `outside`. Codes: `missing_<kind>`, `changed_<kind>`, `extra_<kind>`, where a
     table that lost a CHECK or a key is a `changed_table` that names what it lost.
     """
@@ -175,10 +182,11 @@ def check_catalogue(con: duckdb.DuckDBPyConnection, database: str) -> Iterator[F
     for key in sorted(shipped.keys() | found.keys()):
         kind, schema, name = key
         label = f"{kind} {name}" if schema == "main" else f"{kind} {schema}{name and '.' + name}"
+        hint = _OTHER_VERSION if of_another_version and kind == "view" else ""
         if key not in found:
-            yield Finding(f"missing_{kind}", f"{label} is missing: a ledger has it")
+            yield Finding(f"missing_{kind}", f"{label} is missing: a ledger has it{hint}")
         elif key not in shipped:
-            yield Finding(f"extra_{kind}", f"{label} is no part of a ledger and may shadow one")
+            yield Finding(f"extra_{kind}", f"{label} is no part of a ledger and may shadow one{hint}")
         elif shipped[key] != found[key]:
             what = ""
             if kind == "table":
@@ -189,7 +197,7 @@ def check_catalogue(con: duckdb.DuckDBPyConnection, database: str) -> Iterator[F
                 )
             yield Finding(
                 f"changed_{kind}",
-                f"{label} is not the shipped one: {what or _differ(shipped[key], found[key])}",
+                f"{label} is not the shipped one{hint}: {what or _differ(shipped[key], found[key])}",
             )
 
 

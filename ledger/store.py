@@ -505,15 +505,21 @@ def _create(con: duckdb.DuckDBPyConnection, origin: str | None) -> None:
     con.execute("COMMIT")
 
 
+def has_shipped_views(con: duckdb.DuckDBPyConnection) -> bool:
+    """Return whether a ledger says that its views are those of this package, and not of another version."""
+    row = con.execute("SELECT value FROM ledger_meta WHERE key = 'views'").fetchone()
+    return row is not None and row[0] == _views_stored(views.shipped())
+
+
 def _refresh_views(con: duckdb.DuckDBPyConnection) -> None:
     """Bring the views of an older package up to the shipped ones; views are no evidence.
 
     A view that the older package shipped and this one does not is dropped: the audit knows no others.
     """
+    if has_shipped_views(con):
+        return
     row = con.execute("SELECT value FROM ledger_meta WHERE key = 'views'").fetchone()
     stored = _views_stored(views.shipped())
-    if row is not None and row[0] == stored:
-        return
     con.execute("BEGIN TRANSACTION")
     _create_views(con)
     names = {view.name for view in views.shipped()}

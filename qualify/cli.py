@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ledger.cli.context import Context, pass_context
+from ledger.cli.names import complete_campaign
 from ledger.errors import EXIT_LEDGER, LedgerDamagedError, OakledgerError
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ SHOWN_FINDINGS = 10
 
 
 @click.command()
-@click.option("--campaign", required=True, help="The campaign to decide on.")
+@click.option(
+    "--campaign", required=True, shell_complete=complete_campaign, help="The campaign to decide on."
+)
 @click.option(
     "--format",
     "form",
@@ -80,7 +83,7 @@ def qualify(
         check_new(certificate)
     elif key is not None:
         raise click.UsageError("--key signs a certificate: give --certificate FILE too")
-    decision = _decide(ctx, campaign, form)
+    decision = _decide(ctx, campaign, form, recorded=not no_record and rule is None)
     if rule is not None:
         from qualify import show
 
@@ -102,11 +105,21 @@ def qualify(
     sys.exit(decision.exit_status)
 
 
-def _decide(ctx: Context, campaign: str, form: str) -> Decision:
-    """Audit and decide on one open file, so that nothing comes in between."""
+def _decide(ctx: Context, campaign: str, form: str, *, recorded: bool) -> Decision:
+    """Audit and decide on one open file, so that nothing comes in between.
+
+    A file that is going to be written anyway gets this package's views first: they are no evidence, and those
+    of another version would be findings.
+    """
     from ledger.audit import audit_ledger
+    from ledger.store import has_shipped_views
     from qualify.decision import decide
 
+    if recorded:
+        with ctx.open(read_only=True) as ledger:
+            current = has_shipped_views(ledger.con)
+        if not current:
+            ctx.open().close()
     with ctx.open(read_only=True) as ledger:
         report = audit_ledger(ledger)
         if not report.ok:

@@ -238,7 +238,8 @@ def explanation(console: Console, decision: Decision, state: RuleState) -> None:
     console.print("\n" + textwrap.fill(rule.why, 100), markup=False)
     console.print(f"\nView {rule.view} (sql/{rule.sql_file}):\n", markup=False)
     console.print(rule.sql, markup=False, highlight=False)
-    console.print(f"\n{len(state.violations)} violations, {len(state.found) - len(state.violations)} notes")
+    counts = (len(state.violations), "violation"), (len(state.found) - len(state.violations), "note")
+    console.print("\n" + ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts))
     for v in state.found:
         console.print(f"  {'' if v.binding else 'note: '}{line(v, None)}", markup=False)
 

@@ -37,4 +37,5 @@ def merge(context: Context, others: tuple[str, ...], as_json: bool) -> None:
         context.print_json({"merged": results})
     else:
         for r in results:
-            click.echo(f"{r['ledger']}: {r['new']} new, {r['known']} known, from {r['origins']} origins")
+            word = "origin" if r["origins"] == 1 else "origins"
+            click.echo(f"{r['ledger']}: {r['new']} new, {r['known']} known, from {r['origins']} {word}")

@@ -172,6 +172,37 @@ def test_a_damaged_ledger_gives_no_answer(book_copy):
     assert json.loads(doc.stdout)["decision"] is None
 
 
+def of_another_version(path):
+    """Make the views of a file those of another version, which the file says itself."""
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE OR REPLACE VIEW cells AS SELECT 1 AS one")
+        con.execute("CREATE VIEW given_up AS SELECT 2 AS two")
+        con.execute("UPDATE ledger_meta SET value = repeat('0', 64) WHERE key = 'views_sha256'")
+        con.execute(
+            "UPDATE ledger_meta SET value = value || chr(10) || 'given_up ' || repeat('0', 64) "
+            "WHERE key = 'views'"
+        )
+
+
+def test_views_of_another_version_are_brought_up_to_date_by_who_records(book_copy):
+    of_another_version(book_copy)
+    unrecorded = run(book_copy, "--campaign", "small", "--no-record")
+    assert unrecorded.exception.exit_status == 3
+    audited = CliRunner().invoke(cli, ["--ledger", str(book_copy), "audit"])
+    assert audited.exit_code == 3 and audited.output.count("of another version of oakledger") == 2
+    assert run(book_copy, "--campaign", "small").exit_code == 0
+    assert CliRunner().invoke(cli, ["--ledger", str(book_copy), "audit"]).exit_code == 0
+
+
+def test_a_changed_view_that_no_version_accounts_for_stays_a_finding(book_copy):
+    with duckdb.connect(str(book_copy)) as con:
+        con.execute("CREATE OR REPLACE VIEW cells AS SELECT 1 AS one")
+    assert run(book_copy, "--campaign", "small").exception.exit_status == 3
+    audited = CliRunner().invoke(cli, ["--ledger", str(book_copy), "audit"])
+    assert audited.exit_code == 3 and "changed_view" in audited.output
+    assert "another version" not in audited.output
+
+
 def test_events_hidden_as_copies_are_found_without_the_audit(in_memory):
     book = in_memory()
     book.append(c.honest(SPEC))
