@@ -6,10 +6,12 @@ renumbers: it is idempotent, the order of merges does not matter, and every earl
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import duckdb
 
+from ledger.audit import audit_ledger
 from ledger.errors import LedgerDamagedError, OakledgerError, ProducerKeyConflictError
 from ledger.store import Ledger, check_header, open_ledger
 
@@ -39,16 +41,22 @@ DROP TABLE rebuilt;
 def merge(ledger: Ledger, other_path: str, *, lock_timeout_s: float = 30.0) -> MergeResult:
     """Take all events and checkpoints of another ledger into this one, in one transaction.
 
-    Raises LedgerDamagedError when a stream that both have differs (one of them was changed),
-    ProducerKeyConflictError when a producer key names different events, and the errors of opening.
+    The other one is audited first: events cannot be taken out again, so one that does not verify would spoil
+    this ledger for good. Raises LedgerDamagedError when it does not, or when a stream that both have differs
+    (one of them was changed), ProducerKeyConflictError when a producer key names different events,
+    OakledgerError when both are one file, and the errors of opening.
     """
     check_header(other_path)
+    if os.path.samefile(ledger.path, other_path):
+        raise OakledgerError(f"{other_path} is the ledger to merge into: name another one")
     with open_ledger(other_path, read_only=True, lock_timeout_s=lock_timeout_s):
         pass  # refuses what is no ledger, damaged, or of a newer schema
     quoted = other_path.replace("'", "''")
     con = ledger.con
     con.execute(f"ATTACH '{quoted}' AS other (READ_ONLY)")
     try:
+        # Attached, the file is held: nobody changes it between the audit and the merge.
+        _refuse_unless_verified(Ledger(other_path, con, read_only=True))
         with ledger.transaction():
             return _merge(con, ledger.path, other_path)
     except duckdb.Error as e:
@@ -56,6 +64,20 @@ def merge(ledger: Ledger, other_path: str, *, lock_timeout_s: float = 30.0) -> M
         raise OakledgerError(f"{other_path} could not be merged ({text}): nothing was written") from e
     finally:
         con.execute("DETACH other")
+
+
+def _refuse_unless_verified(other: Ledger) -> None:
+    """Audit another ledger, and raise LedgerDamagedError unless all that is taken from it verifies.
+
+    Its views are not taken, so those of another version of this package do no harm.
+    """
+    found = [f for f in audit_ledger(other).findings if not f.code.endswith("_view")]
+    if found:
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        raise LedgerDamagedError(
+            f"{other.path} does not verify ({found[0].code}: {found[0].place()}: {found[0].detail}{more}): "
+            "nothing was written, run oakledger audit on it"
+        )
 
 
 def _merge(con: duckdb.DuckDBPyConnection, path: str, other_path: str) -> MergeResult:

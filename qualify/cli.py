@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ledger.cli.context import Context, pass_context
-from ledger.cli.names import complete_campaign
+from ledger.cli.names import complete_campaign, require_campaign
 from ledger.errors import EXIT_LEDGER, LedgerDamagedError, OakledgerError
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def _decide(ctx: Context, campaign: str, form: str, *, recorded: bool) -> Decisi
         report = audit_ledger(ledger)
         if not report.ok:
             _refuse(ctx, report, form)
+        require_campaign(ledger, campaign)
         return decide(ledger, campaign)
 
 

@@ -15,7 +15,8 @@ def merge(context: Context, others: tuple[str, ...], as_json: bool) -> None:
     """Take the events of the ledgers OTHER... into this one.
 
     Idempotent and independent of order; every earlier checkpoint and proof stays valid. An event that several
-    ledgers hold is stored for each origin and counted once in the views. One transaction for each OTHER.
+    ledgers hold is stored for each origin and counted once in the views. Each OTHER is audited first, and is
+    one transaction.
     """
     from ledger.checkpoints import keep
     from ledger.merge import merge as merge_ledger

@@ -91,7 +91,7 @@ class LazyGroup(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f": did you mean {near[0]}?" if near else ": see oakledger --help"
+            hint = f": did you mean {near[0]}?" if near else ""
             ctx.fail(f"no such command {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
 

@@ -2,10 +2,13 @@
 
 import itertools
 import shutil
+from pathlib import Path
 
+import duckdb
 import pytest
 
-from ledger.errors import LedgerDamagedError, ProducerKeyConflictError
+from ledger.audit import audit_ledger
+from ledger.errors import LedgerDamagedError, OakledgerError, ProducerKeyConflictError
 from ledger.events import TrialInvalidated
 from ledger.merge import merge
 from ledger.store import open_ledger
@@ -115,3 +118,71 @@ def test_a_longer_copy_brings_the_rest(tmp_path):
         assert (result.new, result.known) == (2, 3)
         assert ledger.checkpoint() == head
         assert ledger.append([event("s", 5)]).checkpoint.size == 6
+
+
+def rebuilt(path, *statements):
+    """Do to a file what oakledger does not: with the guards out of the way."""
+    with duckdb.connect(path) as con:
+        for name in ("events_no_update", "events_no_delete"):
+            con.execute(f"DROP TRIGGER {name} ON events")
+        for statement in statements:
+            con.execute(statement)
+
+
+HOSTILE = {
+    "a tail was cut off": ["DELETE FROM events WHERE seq = 2"],
+    "an event came in past ingest": [
+        "INSERT INTO events BY NAME SELECT * REPLACE (3 AS seq) FROM events WHERE seq = 0"
+    ],
+    "a payload that is no event": [
+        "DELETE FROM events WHERE seq = 0",
+        """
+        INSERT INTO events (origin, seq, event_id, kind, kind_version, source, ordinal, recorded_at_ns, payload)
+        SELECT 'b', 0, sha256(chr(0) || p), 'nonsense', 1, 's', 0, 1, p
+        FROM (SELECT '{"kind":"nonsense/1","source":"s","ordinal":0,"recorded_at_ns":1}' AS p)""",
+    ],
+    "guards are gone": [],
+    "the table is a view on something else": [
+        "CREATE TABLE kept AS FROM events",
+        "DROP TABLE events CASCADE",
+        "CREATE VIEW events AS "
+        "SELECT * REPLACE ((SELECT content FROM read_text('secret')) AS source) FROM kept",
+    ],
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_ledger_that_does_not_verify_is_refused(tmp_path, monkeypatch, what):
+    monkeypatch.chdir(tmp_path)
+    Path("secret").write_text("a-secret-of-this-machine")
+    other = make(tmp_path / "b.duckdb", "b", "s", 3)
+    rebuilt(other, *HOSTILE[what])
+    with open_ledger(tmp_path / "a.duckdb", origin="a") as ledger:
+        ledger.append([event("own", 0)])
+        before = content(ledger)
+        with pytest.raises(LedgerDamagedError) as refused:
+            merge(ledger, other)
+        assert "secret-of" not in str(refused.value)
+        assert content(ledger) == before
+        assert audit_ledger(ledger).ok
+        assert merge(ledger, make(tmp_path / "c.duckdb", "c", "s3", 2)).new == 2
+
+
+def test_views_of_another_version_do_no_harm(tmp_path):
+    other = make(tmp_path / "b.duckdb", "b", "s", 3)
+    with duckdb.connect(other) as con:
+        con.execute(
+            "CREATE OR REPLACE VIEW cells AS SELECT error('ran') AS x; "
+            "DROP VIEW trials; CREATE VIEW y AS SELECT 1"
+        )
+    with open_ledger(tmp_path / "a.duckdb", origin="a") as ledger:
+        assert merge(ledger, other).new == 3
+        assert audit_ledger(ledger).ok
+
+
+def test_a_ledger_is_not_merged_into_itself(tmp_path):
+    path = make(tmp_path / "b.duckdb", "b", "s", 3)
+    link = tmp_path / "link.duckdb"
+    link.symlink_to(path)
+    with open_ledger(path) as ledger, pytest.raises(OakledgerError, match="name another one"):
+        merge(ledger, str(link))

@@ -243,6 +243,11 @@ def test_unknown_campaign_names_do_no_harm(in_memory):
             decide(book, name)
 
 
+def test_near_misses_of_a_campaign_are_named(book_copy):
+    out = run(book_copy, "--campaign", "smal")
+    assert out.exception.exit_status == 4 and "did you mean small?" in str(out.exception)
+
+
 def test_hostile_text_is_shown_visibly(book_copy):
     weird = change(
         c.honest(SPEC)[-1], source="weird", ordinal=0, campaign="weird", statement="\x1b[31mred", who="x"
