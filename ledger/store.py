@@ -179,6 +179,8 @@ def connect(
             con = duckdb.connect(path, read_only=read_only, config=config or {})
             # DuckDB draws on standard output when it takes a process for an interactive one.
             con.execute("SET enable_progress_bar = false")
+            # What a hostile file calls for is not fetched: extensions reach the network.
+            con.execute("SET autoload_known_extensions = false; SET autoinstall_known_extensions = false")
             return con
         except duckdb.IOException as e:
             text = str(e)
@@ -606,6 +608,13 @@ def _check_schema(path: str, con: duckdb.DuckDBPyConnection) -> None:
             f"{path} was written by a newer oakledger "
             f"(ledger schema {row[0]}, this one knows {SCHEMA_VERSION}): update oakledger"
         )
+    # A view in the place of a table would run whatever its author wrote, with the rights of who asks.
+    tables = con.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
+        "AND schema_name = 'main' AND table_name IN ('events', 'checkpoints', 'duplicates', 'ledger_meta')"
+    ).fetchone()
+    if tables != (4,):
+        raise LedgerDamagedError(f"{path} lacks a table of a ledger: run oakledger audit, it says which")
 
 
 def default_path() -> Path:

@@ -137,7 +137,8 @@ HOSTILE = {
     "a payload that is no event": [
         "DELETE FROM events WHERE seq = 0",
         """
-        INSERT INTO events (origin, seq, event_id, kind, kind_version, source, ordinal, recorded_at_ns, payload)
+        INSERT INTO events
+        (origin, seq, event_id, kind, kind_version, source, ordinal, recorded_at_ns, payload)
         SELECT 'b', 0, sha256(chr(0) || p), 'nonsense', 1, 's', 0, 1, p
         FROM (SELECT '{"kind":"nonsense/1","source":"s","ordinal":0,"recorded_at_ns":1}' AS p)""",
     ],

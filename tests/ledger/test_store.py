@@ -309,3 +309,37 @@ def test_duckdb_draws_nothing_on_standard_output(tmp_path: pathlib.Path) -> None
     )
     run = subprocess.run([sys.executable, "-c", program, str(tmp_path / "l.duckdb")], capture_output=True)
     assert (run.returncode, run.stdout, run.stderr) == (0, b"False\n", b"")
+
+
+def test_a_view_in_the_place_of_a_table_is_not_read(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "l.duckdb"
+    with open_ledger(path) as book:
+        book.append([trial(0)])
+    secret = tmp_path / "secret"
+    secret.write_text("what-was-secret")
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE kept AS FROM events; DROP TABLE events CASCADE")
+        con.execute(
+            "CREATE VIEW events AS "
+            f"SELECT * REPLACE ((SELECT content FROM read_text('{secret}')) AS campaign) FROM kept"
+        )
+    for read_only in (True, False):
+        with pytest.raises(LedgerDamagedError, match="lacks a table"):
+            open_ledger(path, read_only=read_only)
+    for command in (["status"], ["show", "c"], ["qualify", "--campaign", "c"], ["export", "--parquet", "x"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ledger.cli", "--ledger", str(path), *command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 3 and "what-was-secret" not in done.stdout + done.stderr
+
+
+def test_a_connection_fetches_no_extension(store: Ledger) -> None:
+    settings = (
+        "SELECT current_setting('autoload_known_extensions'), current_setting('autoinstall_known_extensions')"
+    )
+    assert store.con.execute(settings).fetchone() == (False, False)
+    with pytest.raises(duckdb.Error):
+        store.con.execute("SELECT * FROM read_text('https://127.0.0.1:1/x')")
