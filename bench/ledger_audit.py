@@ -1,8 +1,8 @@
 """Speed and memory of the audit, on ledgers of a million and of ten million events that verify.
 
 Whole processes, as people run them: `oakledger audit --json`. The peak is that of all its processes together,
-sampled while it runs. Processor time stands beside the wall time: on a busy machine that is the figure to
-compare. The audit in plain SQL, what an auditor without oakledger runs, is measured on the smaller ledger.
+sampled in a run of its own. Processor time stands beside the wall time: on a busy machine that is the figure
+to compare. The audit in plain SQL, what an auditor without oakledger runs, is measured on the smaller ledger.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
 from typing import Any
 
 import duckdb
 
 from bench.ledger_ingest import events
+from bench.memory import peak
 from ledger import sqlfiles
 from ledger.checkpoints import keep
 from ledger.staging import Staging
@@ -49,49 +48,25 @@ def build(path: str, count: int, *, full: bool) -> int:
     return size
 
 
-def _tree_memory(pid: int) -> int:
-    """Resident bytes of a process and its children, pages that they share counted once (PSS)."""
-    total = 0
-    with suppress(OSError):
-        with open(f"/proc/{pid}/task/{pid}/children") as f:
-            children = f.read().split()
-        for one in (str(pid), *children):
-            with open(f"/proc/{one}/smaps_rollup") as f:
-                total += next(int(line.split()[1]) << 10 for line in f if line.startswith("Pss:"))
-    return total
+def _command(path: str) -> list[str]:
+    return [sys.executable, "-m", "ledger.cli", "--ledger", path, "audit", "--json"]
 
 
-def audit(path: str, *options: str) -> tuple[float, float, int]:
-    """Audit in a process of its own; returns wall and processor seconds and the peak in bytes."""
-    command = [sys.executable, "-m", "ledger.cli", "--ledger", path, "audit", "--json", *options]
+def audit(path: str) -> tuple[float, float]:
+    """Audit in a process of its own; returns wall and processor seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
-    peak = 0
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        done = threading.Event()
-
-        def watch() -> None:
-            nonlocal peak
-            while not done.wait(0.05):
-                peak = max(peak, _tree_memory(process.pid))
-
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        status = process.wait()
-        wall = time.perf_counter() - started
-        done.set()
-        watcher.join()
+    subprocess.run(_command(path), stdout=subprocess.DEVNULL, check=True)
+    wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if status != 0:
-        raise SystemExit(f"the audit of {path} ended with status {status}")
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def measured(path: str, count: int, size: int, runs: int) -> list[dict[str, Any]]:
     """Return the rows of one ledger."""
     found = [audit(path) for _ in range(runs)]
     what = f"audit of {count:,} events of {size // count} bytes"
-    walls, cpus, peaks = ([run[i] for run in found] for i in range(3))
+    walls, cpus = ([run[i] for run in found] for i in range(2))
     rows: list[dict[str, Any]] = [
         {"name": f"{what}, median of {runs}", "value": statistics.median(walls), "unit": "s"},
         {
@@ -99,7 +74,12 @@ def measured(path: str, count: int, size: int, runs: int) -> list[dict[str, Any]
             "value": statistics.median(cpus) * 1e6 / count,
             "unit": "us/event",
         },
-        {"name": f"{what}, peak of all processes", "value": max(peaks) / 2**20, "unit": "MiB", "bound": 1024},
+        {
+            "name": f"{what}, peak of all processes",
+            "value": peak(_command(path)) / 2**20,
+            "unit": "MiB",
+            "bound": 1024,
+        },
     ]
     if count == EVENTS:
         rows[0]["bound"] = 5
