@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench fuzz clean setup
+.PHONY: demo test check docs bench fuzz clean setup
 
 setup: $(STAMP)
 
@@ -25,6 +25,10 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(STAMP)
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m ledger.schema > docs/events.md
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
