@@ -77,7 +77,8 @@ def _print(summary: Summary, keep_going: bool) -> None:
     )
     refused = sum(f.state == "refused" for f in summary.files)
     if refused:
-        click.echo(f"{refused} of them not ingested because of bad lines (--keep-going takes the good ones)")
+        which = "not ingested" if len(summary.files) == 1 else f"{refused} of them not ingested"
+        click.echo(f"{which} because of bad lines (--keep-going takes the good ones)")
     if summary.checkpoint is not None:
         head = summary.checkpoint
         click.echo(f"checkpoint {head.origin} {head.size} {base64.b64encode(head.root).decode()}")
