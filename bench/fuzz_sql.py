@@ -31,12 +31,19 @@ def main(argv: list[str]) -> int:
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "all.duckdb"
-        with batch.loaded(path, q.corpus()) as ledger, batch.workspace(ledger) as con:
+        with (
+            q.loaded(path) as ledger,
+            batch.workspace(ledger) as con,
+            q.at_the_bounds(Path(folder) / "bounds.duckdb") as bounds,
+        ):
             con.execute("SET threads = 1")
             con.execute("SET memory_limit = '1500MB'")
             trial, ledger_trial = q.Trial(con), q.LedgerTrial()
             for mutant in chosen:
-                by = (ledger_trial if mutant.view == q.LEDGER_VIEW else trial).caught(mutant)
+                if mutant.view == q.LEDGER_VIEW:
+                    by = ledger_trial.caught(mutant)
+                else:
+                    by = trial.caught(mutant) or bounds.caught(mutant)
                 if by is not None:
                     how["by an error" if by.startswith(("error", "never")) else "by a result"] += 1
                 elif q.equivalent(mutant) is not None:

@@ -30,21 +30,28 @@ SELECT
 FROM trials;
 
 -- reader_invocations: what readers did. Grain: one row per reader_invoked event.
--- Columns: the typed columns of the event and the facts that classes and rule 7 are derived from.
+-- Columns: the typed columns of the event and the facts that classes and rule 7 are derived from. A count that the event
+-- leaves out is zero.
 CREATE OR REPLACE VIEW reader_invocations AS
-SELECT
-    campaign, trial, event_id, subject, outcome, reason, recorded_at_ns,
-    unnest(json_transform(payload, '{
-        "vcs": "VARCHAR", "reader": "VARCHAR", "reader_version": "VARCHAR", "code_sha256": "VARCHAR",
-        "backend": "VARCHAR", "exit_status": "BIGINT", "relation": "VARCHAR", "codec_sha256": "VARCHAR",
-        "python_sha256": "VARCHAR", "instrument_name": "VARCHAR", "instrument_version": "VARCHAR",
-        "instrument_sha256": "VARCHAR", "subject_binary_sha256": "VARCHAR", "qualified_by": "VARCHAR",
-        "qualified_because": "VARCHAR", "scope_sha256": "VARCHAR", "scope_count": "BIGINT", "head": "VARCHAR",
-        "manifest_sha256": "VARCHAR", "nonregular_count": "BIGINT", "oversize_count": "BIGINT",
-        "colliding_count": "BIGINT", "missing_count": "BIGINT", "duration_ns": "BIGINT"
-    }'))
-FROM ledger_events
-WHERE kind = 'reader_invoked';
+SELECT * REPLACE (
+    coalesce(nonregular_count, 0) AS nonregular_count, coalesce(oversize_count, 0) AS oversize_count,
+    coalesce(colliding_count, 0) AS colliding_count, coalesce(missing_count, 0) AS missing_count
+)
+FROM (
+    SELECT
+        campaign, trial, event_id, subject, outcome, reason, recorded_at_ns,
+        unnest(json_transform(payload, '{
+            "vcs": "VARCHAR", "reader": "VARCHAR", "reader_version": "VARCHAR", "code_sha256": "VARCHAR",
+            "backend": "VARCHAR", "exit_status": "BIGINT", "relation": "VARCHAR", "codec_sha256": "VARCHAR",
+            "python_sha256": "VARCHAR", "instrument_name": "VARCHAR", "instrument_version": "VARCHAR",
+            "instrument_sha256": "VARCHAR", "subject_binary_sha256": "VARCHAR", "qualified_by": "VARCHAR",
+            "qualified_because": "VARCHAR", "scope_sha256": "VARCHAR", "scope_count": "BIGINT", "head": "VARCHAR",
+            "manifest_sha256": "VARCHAR", "nonregular_count": "BIGINT", "oversize_count": "BIGINT",
+            "colliding_count": "BIGINT", "missing_count": "BIGINT", "duration_ns": "BIGINT"
+        }'))
+    FROM ledger_events
+    WHERE kind = 'reader_invoked'
+);
 
 -- verdicts: what oracles said. Grain: one row per oracle_judged event.
 -- Columns: the typed columns of the event and its other facts; control is null for a real trial.

@@ -2,7 +2,8 @@
 -- Columns: those of attempt_facts; slot (number of the planned slot), slot_repetition (the planned trial that the attempt fills: its own repetition, that of
 -- the attempt it stands in for, or, in a cell where nobody numbered anything, the next one by start time), unplanned_because
 -- (which part of the cell the plan does not have; null: the slot is planned), role (final: speaks for its slot; replaced:
--- rightly set aside for a later attempt; surplus: a later attempt at a slot that has its answer; unplanned), invalidated,
+-- rightly set aside for a later attempt; surplus: a later attempt at a slot that has its answer; unplanned), chain_role (the
+-- same within its chain of replacements, whatever else was run for the slot), invalidated,
 -- outcome (fact_outcome, or replaced, or invalidated) and measured (the outcome is in the denominator).
 -- An attempt is rightly replaced when it is a harness failure, unlaunched or unmeasured; a chain ends at its first attempt
 -- that is not, whatever was recorded after it.
@@ -45,9 +46,7 @@ unnumbered_roots AS (
         f.campaign, coalesce(c.root, f.trial) AS root, f.scenario, f.scenario_version, f.condition_key, f.subject,
         min(f.started_at_ns) AS started_at_ns
     FROM attempt_facts AS f
-    SEMI JOIN unnumbered_cells AS u
-        ON u.campaign = f.campaign AND u.scenario = f.scenario AND u.scenario_version = f.scenario_version
-        AND u.condition_key = f.condition_key AND u.subject = f.subject
+    SEMI JOIN unnumbered_cells USING (campaign, scenario, scenario_version, condition_key, subject)
     LEFT JOIN chains AS c ON c.campaign = f.campaign AND c.trial = f.trial
     GROUP BY ALL
 ),
@@ -139,7 +138,7 @@ contested AS (
     GROUP BY campaign, slot
 )
 SELECT
-    l.* EXCLUDE (chain_role),
+    l.*,
     CASE
         WHEN l.unplanned_because IS NOT NULL THEN 'unplanned'
         WHEN l.chain_role = 'final' AND x.first_trial <> l.trial THEN 'surplus'

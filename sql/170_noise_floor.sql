@@ -23,11 +23,11 @@ JOIN campaign_subjects AS n ON n.campaign = p.campaign AND n.null_of IN (p.subje
 -- Serves rule 11.
 CREATE OR REPLACE VIEW metric_values AS
 WITH wanted AS (
-    SELECT DISTINCT campaign, operation, metric, subject
+    SELECT campaign, operation, metric, subject
     FROM claim_comparisons
     WHERE metric <> 'success_rate_permille'
     UNION
-    SELECT DISTINCT campaign, operation, metric, baseline
+    SELECT campaign, operation, metric, baseline
     FROM claim_comparisons
     WHERE metric <> 'success_rate_permille'
 )
@@ -110,10 +110,11 @@ rates AS (
     WHERE c.metric = 'success_rate_permille'
     GROUP BY ALL
 )
+-- Rank 0 is too few blocks for an interval: a list has neither a place 0 nor one after its last.
 SELECT
     g.* EXCLUDE (n, sorted),
-    CASE WHEN r.rank > 0 THEN sorted[r.rank] END AS low_permille,
-    CASE WHEN r.rank > 0 THEN sorted[n - r.rank + 1] END AS high_permille
+    sorted[r.rank] AS low_permille,
+    sorted[n - r.rank + 1] AS high_permille
 FROM gathered AS g
 JOIN ranks AS r USING (n)
 UNION ALL

@@ -96,7 +96,7 @@ SELECT t.campaign, 'slot_twice' AS what, NOT t.diagnostic AS binding, t.scenario
     [s.event_id, t.event_id] AS event_ids
 FROM trial_outcomes AS t
 JOIN slot_outcomes AS s ON s.campaign = t.campaign AND s.slot = t.slot
-WHERE t.role = 'surplus' AND t.step = 0
+WHERE t.role = 'surplus' AND t.chain_role = 'final'
 UNION ALL BY NAME
 SELECT r.campaign, 'measured_attempt_replaced' AS what, NOT f.diagnostic AS binding, f.scenario,
     f.scenario_version, f.condition_key, f.subject, r.trial,

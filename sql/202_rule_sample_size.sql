@@ -54,8 +54,9 @@ found AS (
         concat('campaign ', h.campaign, ' has trial ', h.trial, ' of the same subject, scenario and start') AS detail,
         [t.event_id, h.event_id] AS event_ids
     FROM trial_facts AS t
+    -- Events of no other kind have a start.
     JOIN ledger_history AS h
-        ON h.kind = 'trial_recorded' AND h.started_at_ns = t.started_at_ns AND h.scenario = t.scenario
+        ON h.started_at_ns = t.started_at_ns AND h.scenario = t.scenario
         AND h.subject = t.subject AND h.campaign <> t.campaign AND h.trial <> t.trial
     UNION ALL BY NAME
     SELECT campaign, 'copied_trial' AS what, array_to_string(list_sort(list(DISTINCT trial)), ', ') AS trial,

@@ -39,17 +39,14 @@ SHOWN = (
 )
 
 
-def build(con: duckdb.DuckDBPyConnection) -> None:
-    """Make every shipped view a table over the relations `events`, `duplicates`, `checkpoints` of `con`."""
+def build(con: duckdb.DuckDBPyConnection, empty: str | None = None) -> None:
+    """Make every shipped view a table over the relations `events`, `duplicates`, `checkpoints` of `con`.
+
+    The view named `empty` is left without rows.
+    """
     for one in views.shipped():
-        con.execute(f"CREATE OR REPLACE TABLE {one.name} AS {select(one)}")
-
-
-def select(one: views.View) -> str:
-    """The text of a view as a workspace has it: `ledger_events` are those of campaigns."""
-    if one.name == "ledger_events":
-        return f"SELECT * FROM ({one.select}) WHERE campaign IS NOT NULL"
-    return one.select
+        limit = "LIMIT 0" if one.name == empty else ""
+        con.execute(f"CREATE OR REPLACE TABLE {one.name} AS SELECT * FROM ({one.select}) {limit}")
 
 
 def rule_views() -> list[str]:
@@ -66,8 +63,10 @@ def loaded(path: Path, campaigns: list[list[Any]]) -> Iterator[Ledger]:
 
 
 @contextlib.contextmanager
-def workspace(ledger: Ledger, name: str = "batch") -> Iterator[duckdb.DuckDBPyConnection]:
-    """An in-memory database with everything built over the whole ledger."""
+def workspace(
+    ledger: Ledger, name: str = "batch", empty: str | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An in-memory database with everything built over the whole ledger, but for the view named `empty`."""
     cursor = ledger.con.cursor()
     row = cursor.execute("SELECT current_database()").fetchone()
     assert row is not None
@@ -75,7 +74,7 @@ def workspace(ledger: Ledger, name: str = "batch") -> Iterator[duckdb.DuckDBPyCo
     cursor.execute(f"USE {name}")
     for table in ("events", "duplicates", "checkpoints"):
         cursor.execute(f'CREATE TABLE {table} AS SELECT * FROM "{row[0]}".main.{table}')
-    build(cursor)
+    build(cursor, empty)
     try:
         yield cursor
     finally:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
+import late_acts
 import more_acts
 from campaigns import (
     AGENT_CONDITIONS,
     SECOND,
     Spec,
+    declaration,
+    envelope,
     judgement,
     kind,
     passed,
@@ -63,6 +67,7 @@ from ledger.events import (
     Claim,
     OracleJudged,
     QualificationDecided,
+    ReaderInvoked,
     RuleResult,
     StudyCriteriaAttested,
     SubjectIdentified,
@@ -121,6 +126,8 @@ def _decided_late(s: Story) -> None:
 
 
 def _vouched(s: Story) -> None:
+    """Instruments that somebody answers for; half of the records leave the binary to the campaign."""
+    s.edit(s.trial(*s.runs()[::2]), subject_binary_sha256=None)
     git_reads(s, **{**INSTRUMENT, **QUALIFIED})
     oak_reads(s, backend="native", **QUALIFIED)
 
@@ -273,9 +280,15 @@ def _looked_closer(s: Story) -> None:
 
 
 def _readings_of_no_trial(s: Story) -> None:
-    """The repositories of the fixtures were read too: no trial is behind that."""
+    """The repositories of the fixtures were read and judged too, here and for no campaign at all."""
     run = s.runs("pass", subject="git")[0]
-    s.add(replace(reading(run), trial=None, subject=None))
+    read = replace(reading(run), trial=None, subject=None)
+    s.add(read, replace(judgement(s.spec, run, read), trial=None))
+    other = replace(run, trial="fixtures/1")
+    read = replace(reading(other), campaign=None)
+    s.add(read, replace(judgement(s.spec, other, read), campaign=None))
+    one = next(e for e in s.events if isinstance(e, SubjectIdentified))
+    s.add(replace(one, campaign=None, binary_sha256=sha("binary of no campaign")))
 
 
 def _same_logs(s: Story) -> None:
@@ -286,6 +299,41 @@ def _same_logs(s: Story) -> None:
         return {k: None if v is None else v * 1000 + order[e.trial] for k, v in e.metrics.items()}
 
     s.edit(kind(TrialRecorded), evidence_sha256=sha("an empty log"), metrics=metrics)
+
+
+def _units_of_one_clock(s: Story) -> None:
+    """Each timed unit's record has the clock and figures of the whole run, and all logs are empty."""
+    whole = {e.trial: (e, n) for n, e in enumerate(s.runs(operation=None))}
+    s.edit(
+        kind(TrialRecorded),
+        evidence_sha256=sha("an empty log"),
+        started_at_ns=lambda e: whole[e.trial][0].started_at_ns,
+        ended_at_ns=lambda e: whole[e.trial][0].ended_at_ns,
+        metrics=lambda e: {
+            k: None if v is None else v * 1000 + whole[e.trial][1]
+            for k, v in whole[e.trial][0].metrics.items()
+        },
+    )
+
+
+def _parallel(s: Story) -> None:
+    """Two machines work side by side: starts meet, and a breakdown that both saw has an end and no start."""
+    here, there = (s.runs("pass", subject="git", repetition=7, condition=c)[0] for c in s.spec.conditions)
+    s.edit(s.trial(here, there), started_at_ns=here.started_at_ns, ended_at_ns=None)
+    broken = s.runs(status="harness_failure", subject="git")
+    s.edit(s.trial(*broken), started_at_ns=None, ended_at_ns=broken[0].ended_at_ns)
+
+
+def _unnumbered_and_launched(s: Story) -> None:
+    """Nobody numbered anything, and what broke off was run again at the end of the day."""
+    old = s.runs(status="unlaunched")[0]
+    s.edit(
+        s.trial(old),
+        status="harness_failure",
+        status_code="http_529",
+        started_at_ns=old.recorded_at_ns - 2 * SECOND,
+    )
+    s.edit(kind(TrialRecorded), repetition=None)
 
 
 def _broken_off(s: Story) -> None:
@@ -325,6 +373,11 @@ def _again(s: Story, old: TrialRecorded) -> None:
     s.late()
 
 
+def _scored_and_read(s: Story) -> None:
+    """The answers were scored, and markers in the committed files besides."""
+    s.edit(kind(OracleJudged, verdict="pass"), depth="committed_payload")
+
+
 def _controls_of_no_campaign(s: Story) -> None:
     """The negative controls were run once, for every campaign that uses the oracle."""
     s.edit(lambda e: isinstance(e, OracleJudged) and e.control is not None, campaign=None)
@@ -341,6 +394,16 @@ def _decided_twice(s: Story) -> None:
     contradict(s, status="timeout", exit_code=None)
     s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "pass"))
     s.events.insert(2, conflict_rule(s, s.spec.start_ns + 2 * SECOND, "pass"))
+
+
+def _decided_as_passes(s: Story) -> None:
+    """Rules say that passes beside timeouts and errors are passes; a failure beside them stays one."""
+    for conflict in ("pass_with_timeout", "pass_with_error"):
+        s.events.insert(1, conflict_rule(s, s.spec.start_ns + SECOND, "pass", conflict))
+    for verdict in ("pass", "fail"):
+        a, b = s.runs(verdict, subject="git", reached_head=True)[:2]
+        s.edit(s.trial(a), status="timeout", exit_code=None)
+        s.edit(s.trial(b), status="error", exit_code=1)
 
 
 def _attested_twice(s: Story) -> None:
@@ -406,6 +469,23 @@ def _failed_twice(s: Story) -> None:
     s.add(read, judgement(s.spec, run, read, verdict="fail", reason="content_differs"))
 
 
+def _looked_twice(s: Story) -> None:
+    """The reader's time was up at the first look, and at the second there was no HEAD.
+
+    A newer reader gives a reason of its own why a third one fails.
+    """
+    late = {"outcome": "unmeasured", "exit_status": 77, "reason": "deadline", "manifest_sha256": None}
+    judged, read_only = (s.runs(subject=n, reached_head=False)[0] for n in ("oak_installed", "git"))
+    first = reading(judged, **late)
+    words = {"verdict": "unmeasured", "reason": "deadline", "depth": None, "manifest_sha256": None}
+    s.add(first, judgement(s.spec, judged, first, **words), reading(read_only, **late))
+    s.drop(s.verdicts(read_only))
+    s.edit(s.trial(read_only), reached_head=None)
+    odd = s.runs("fail", subject="git", reached_head=True)[0]
+    s.edit(s.reads(odd), outcome="failed", exit_status=1, reason="odd_head", manifest_sha256=None)
+    s.edit(s.verdicts(odd), manifest_sha256=None)
+
+
 HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
     "honest_agent": (AGENT, lambda: base(AGENT)),
     "honest_scripted": (SCRIPTED, lambda: base(SCRIPTED)),
@@ -429,6 +509,8 @@ HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
     ),
     "honest_errors_decided": (SCRIPTED, lambda: told(SCRIPTED, _errors_decided)),
     "honest_decided_twice": (SCRIPTED, lambda: told(SCRIPTED, _decided_twice)),
+    "honest_decided_as_passes": (SCRIPTED, lambda: told(SCRIPTED, _decided_as_passes)),
+    "honest_looked_twice": (SCRIPTED, lambda: told(SCRIPTED, _looked_twice)),
     "honest_attested_twice": (SCRIPTED, lambda: told(SCRIPTED, _attested_twice)),
     "honest_two_claims": (AGENT, lambda: told(AGENT, _two_claims)),
     "honest_mixed": (more_acts.MIXED, lambda: told(more_acts.MIXED, more_acts.mixed(lambda s: None))),
@@ -445,6 +527,16 @@ HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
     "honest_failed_twice": (SCRIPTED, lambda: told(SCRIPTED, _failed_twice)),
     "honest_rate_claimed": (more_acts.RATE, lambda: base(more_acts.RATE, more_acts.git_fails_often)),
     "honest_exact_claim": (AGENT, lambda: told(AGENT, lambda s: more_acts.exactly(s, 900, 1000))),
+    "honest_scored_and_read": (ANSWERED, lambda: told(ANSWERED, _scored_and_read)),
+    "honest_units_of_one_clock": (
+        SCRIPTED_OPERATIONS,
+        lambda: told(SCRIPTED_OPERATIONS, _units_of_one_clock),
+    ),
+    "honest_parallel": (
+        more_acts.TWO_TRANSPORTS,
+        lambda: told(more_acts.TWO_TRANSPORTS, _parallel),
+    ),
+    "honest_unnumbered_with_troubles": (OBSERVED, lambda: told(OBSERVED, _unnumbered_and_launched)),
     "honest_broken_off": (AGENT, lambda: told(AGENT, _broken_off)),
     "honest_many_claims": (
         MANY_CLAIMS,
@@ -519,10 +611,109 @@ def pooled() -> Iterator[tuple[str, list[AnyEvent]]]:
     named = next(
         e.trial for e in honest_campaign(SCRIPTED, "alike_first", 902) if isinstance(e, TrialRecorded)
     )
+    yield from twins()
+    yield from merged()
+    yield from named_alike()
     yield (
         "stray",
         seal([*honest_campaign(SCRIPTED, "stray", 904), replace(stray, campaign="stray", trial=named)]),
     )
+
+
+def twins() -> Iterator[tuple[str, list[AnyEvent]]]:
+    """Two campaigns on the same days whose trials have the same names, each name in another place.
+
+    In one of their scenarios nobody numbered anything. The first has invalidated trials, names that only the
+    second recorded, and replacements in a circle.
+    """
+    spec = late_acts.TWINS
+    first = Story(spec, rebased(base(spec), spec, spec, "twin_first", 905))
+    names = list(dict.fromkeys(e.trial for e in first.events if isinstance(e, TrialRecorded)))
+    turned = dict(zip(names, names[7:] + names[:7], strict=True))
+    second = Story(
+        spec,
+        [
+            replace(e, **{k: turned[getattr(e, k)] for k in ("trial", "replacement") if hasattr(e, k)})
+            if isinstance(e, TrialRecorded | TrialReplaced | ReaderInvoked | OracleJudged)
+            else e
+            for e in first.events
+        ],
+    )
+    second.events = rejoined(first.events, second.events)
+    second.edit(lambda e: getattr(e, "campaign", None) == "twin_first", campaign="twin_second")
+    for one in (first, second):
+        one.edit(lambda e: isinstance(e, TrialRecorded) and e.scenario == SYNC.scenario, repetition=None)
+    passes = first.runs("pass", scenario=WIDE.scenario)
+    first.add(*(invalidated(first, run) for run in passes[:9]))
+    links = [e for e in first.events if isinstance(e, TrialReplaced)]
+    unknown = {links[0].trial, links[1].replacement, passes[0].trial}
+    first.drop(lambda e: isinstance(e, TrialRecorded) and e.trial in unknown)
+    there = {e.replacement for e in second.events if isinstance(e, TrialReplaced)}
+    linked = {n for e in links for n in (e.trial, e.replacement)}
+    a = next(e for e in reversed(passes) if e.trial not in linked)
+    b = next(e for e in first.runs() if e.trial in there - linked - unknown)
+    first.add(replaced(a, b), replaced(b, a))
+    yield "twin_first", seal(first.events)
+    yield "twin_second", seal(second.events)
+
+
+def named_alike() -> Iterator[tuple[str, list[AnyEvent]]]:
+    """Two campaigns with the same trial names, in which the same runs ended before HEAD.
+
+    In the first nobody looked; in the second one run was read well, and the reader of the other failed.
+    """
+    first = Story(SCRIPTED, rebased(base(SCRIPTED), SCRIPTED, SCRIPTED, "named_first", 906))
+    second = Story(SCRIPTED, list(first.events))
+    a, b = (first.runs(subject=n, reached_head=False)[0] for n in ("oak_installed", "git"))
+    for one in (first, second):
+        one.drop(one.verdicts(a, b))
+        one.drop(one.reads(a, b))
+    second.add(reading(a), reading(b, outcome="unmeasured", exit_status=77, reason="instrument_missing"))
+    second.edit(lambda e: getattr(e, "campaign", None) == "named_first", campaign="named_second")
+    yield "named_first", seal(first.events)
+    yield "named_second", seal(second.events)
+
+
+def merged() -> Iterator[tuple[str, list[AnyEvent]]]:
+    """Campaigns that two ledgers took in: one plan before its trials, and one after them in both."""
+    for number, name in enumerate(("told_in_time", "told_late_twice")):
+        events = honest_campaign(SCRIPTED, name, 910 + number)
+        plan, rest = events[0], events[1:]
+        yield name, [*rest, plan] if number else events
+
+
+def at_the_bounds() -> Iterator[tuple[str, list[AnyEvent]]]:
+    """Plans and chains of replacements that are just evaluated, and those that are a little too large."""
+    for name, subjects, scenarios, trials in (
+        ("plan_at_the_bound", 2, 10, 1_000_000),
+        ("plan_over_the_bound", 21, 1, 952_381),
+    ):
+        spec = respec(
+            SCRIPTED,
+            campaign=name,
+            subjects=tuple(SubjectPlan(f"subject_{n}") for n in range(subjects)),
+            scenarios=tuple(replace(WIDE, scenario=f"scenario_{n}") for n in range(scenarios)),
+            trials_per_cell=trials,
+        )
+        yield name, seal([declaration(spec)])
+    for name, steps in (("chain_at_the_bound", 1000), ("chain_over_the_bound", 1001)):
+        yield name, seal(links(name, *range(steps + 1)))
+    yield "chain_into_a_circle", seal(links("chain_into_a_circle", 0, 1, 2, 3, 1))
+
+
+def links(campaign: str, *names: int) -> list[AnyEvent]:
+    """Replacements of each of these trials by the next."""
+    return [
+        TrialReplaced(
+            **envelope(SCRIPTED.start_ns + n),
+            campaign=campaign,
+            trial=f"{campaign}/{old}",
+            replacement=f"{campaign}/{new}",
+            who="operator",
+            why="again",
+        )
+        for n, (old, new) in enumerate(pairwise(names))
+    ]
 
 
 def _slot(run: TrialRecorded) -> tuple[str, int | None]:

@@ -51,6 +51,7 @@ from ledger.events import (
     SubjectPlan,
     TrialRecorded,
     canonical_sha256,
+    event_id,
 )
 
 TWO_SCENARIOS = respec(OBSERVED, campaign="ts", scenarios=(WIDE, SYNC))
@@ -68,19 +69,19 @@ def _from_elsewhere(s: Story, **where: Any) -> None:
     s.late()
 
 
-@act(TWO_SCENARIOS, planned_slots="replacement_elsewhere slots_missing")
+@act(TWO_SCENARIOS, planned_slots="replacement_elsewhere slots_missing slot_twice")
 def replacement_of_another_scenario(s: Story) -> None:
     """A run of an easier scenario stands in for one that was never launched."""
     _from_elsewhere(s, scenario=SYNC.scenario)
 
 
-@act(TWO_VERSIONS, planned_slots="replacement_elsewhere slots_missing")
+@act(TWO_VERSIONS, planned_slots="replacement_elsewhere slots_missing slot_twice")
 def replacement_of_another_version(s: Story) -> None:
     """A run of version 2 of the scenario stands in for one of version 1."""
     _from_elsewhere(s, scenario_version=2)
 
 
-@act(TWO_TRANSPORTS, planned_slots="replacement_elsewhere slots_missing")
+@act(TWO_TRANSPORTS, planned_slots="replacement_elsewhere slots_missing slot_twice")
 def replacement_of_another_condition(s: Story) -> None:
     """A run over another transport stands in for one that was never launched."""
     _from_elsewhere(s, condition_key=canonical_sha256(SCRIPT_CONDITIONS[1]))
@@ -606,10 +607,11 @@ for _name, _doc, _read, _judged, _found in (
 
 @act(SCRIPTED, conflicts="pass_against_its_evidence")
 def two_passes_one_against_its_evidence(s: Story) -> None:
-    """A trial passed twice; one of the readings saw a file that is too large."""
+    """A trial passed twice and in every part; one of the readings saw a file that is too large."""
     run = s.runs("pass", subject="oak_installed", reached_head=True)[2]
     read = reading(run, oversize_count=1)
     s.add(read, judgement(s.spec, run, read))
+    s.edit(s.verdicts(run), tests="pass", worktree="pass", answer="pass")
 
 
 @act(
@@ -829,3 +831,145 @@ for _side in ("git", "git_again"):
             identity="binary_changes",
             also="a binary changed under its name",
         )(_rebuilt)
+
+
+# Everything said twice, and otherwise
+
+
+@act(
+    EVERYTHING_ASKED,
+    planned_slots="plan_ambiguous",
+    exact_output="lacks_tests lacks_worktree",
+    study_criteria="attested_early",
+    also="the plan lists everything twice, and what it asks for is neither shown nor attested in time",
+)
+def everything_planned_twice(s: Story) -> None:
+    """The plan lists its scenario a second time and asks for less, and its criteria a second time."""
+    asked = s.spec.scenarios[0]
+    less = replace(
+        asked,
+        oracle_version=9,
+        fixture_version=9,
+        contract_sha256="f" * 64,
+        tests=False,
+        worktree=False,
+        diagnostic=True,
+    )
+    s.replan(scenarios=(asked, less), criteria=s.spec.criteria * 2)
+    s.edit(kind(OracleJudged), tests=None, worktree=None)
+    last = max(e.started_at_ns for e in s.runs() if e.started_at_ns)
+    s.edit(kind(StudyCriteriaAttested), recorded_at_ns=last)
+
+
+@act(
+    SCRIPTED,
+    outcome=always,
+    planned_slots="other_lane off_plan_scenario slots_missing",
+    sample_size="identity_in_two_cells too_few_recorded",
+    identity="verdict_other_scenario",
+    condition_coverage="hole",
+    also="whichever record of a run counts, half of the runs are in one cell and half in the other",
+)
+def every_run_recorded_in_two_cells(s: Story) -> None:
+    """Each run has a second record, of a timed unit, that names another cell in every respect."""
+    who = s.runs(subject="oak_installed")[0]
+    for run in s.runs():
+        s.add(
+            replace(
+                run,
+                operation="commit",
+                lane="core",
+                scenario=SYNC.scenario,
+                scenario_version=2,
+                subject="oak_main",
+                condition=SCRIPT_CONDITIONS[1],
+                subject_binary_sha256=who.subject_binary_sha256,
+                subject_version=who.subject_version,
+                subject_source_sha256=who.subject_source_sha256,
+            )
+        )
+
+
+@act(
+    OPERATIONS,
+    conflicts="pass_with_timeout pass_with_unlaunched pass_with_harness_failure",
+    failures="harness_failure_as_agent_failure",
+    planned_slots="slot_harness_failure slot_unlaunched",
+    sample_size="too_few_measured",
+    also="each of these slots is left without a measured outcome",
+)
+def worst_of_the_units(s: Story) -> None:
+    """The timed units of some runs ended in different ways, and the worst of them is that of the run."""
+
+    def units(run: TrialRecorded, task: dict[str, Any], commit: dict[str, Any]) -> None:
+        for unit, facts in ((None, task), ("commit", commit)):
+            s.edit(kind(TrialRecorded, trial=run.trial, operation=unit), **facts)
+
+    for subject, run in zip(
+        ("oak_installed", "git"),
+        (s.runs("fail", subject=n, operation=None, reached_head=True)[0] for n in ("oak_installed", "git")),
+        strict=True,
+    ):
+        code = {"exit_code": 127} if subject == "git" else {"status_code": "http_529"}
+        units(run, {"status_code": "gave_up"}, {"status": "error", **code})
+    passes = iter(s.runs("pass", subject="oak_installed", operation=None, reached_head=True))
+    for worse, worst in (
+        ("error", "timeout"),
+        ("timeout", "unlaunched"),
+        ("unlaunched", "harness_failure"),
+    ):
+        units(next(passes), {"status": worse}, {"status": worst})
+        units(next(passes), {"status": worst}, {"status": worse})
+
+
+@act(
+    SCRIPTED,
+    correctness_class="pass_reader_not_recorded class_unknown",
+    exact_output="lacks_exact_tree",
+    planned_slots="slot_unmeasured",
+    also="what no reading stands behind does not count, and an answer is no tree",
+)
+def passes_on_other_things(s: Story) -> None:
+    """One pass names the record of its run as the reading, another rests on an answer instead of a tree."""
+    a, b = s.runs("pass", subject="oak_installed", reached_head=True)[2:4]
+    s.edit(s.verdicts(a), reader_event_id=event_id(a))
+    s.edit(s.verdicts(b), depth=None, answer="pass")
+
+
+@act(
+    SCRIPTED,
+    planned_slots="slot_unmeasured",
+    sample_size="too_few_measured",
+    correctness_class="pass_other_subject",
+    also="what is not measured leaves its slot open, and a verdict on another subject does not count",
+)
+def unmeasured_for_reasons_of_both_sides(s: Story) -> None:
+    """Runs were not measured for reasons of the harness and of the subject's, at one look or at two."""
+
+    def not_judged(run: TrialRecorded, *reasons: str, **facts: Any) -> None:
+        read = next(e for e in s.events if s.reads(run)(e))
+        s.drop(s.verdicts(run))
+        words = {"verdict": "unmeasured", "depth": None, "manifest_sha256": None, **facts}
+        s.add(*(judgement(s.spec, run, read, reason=r, **words) for r in reasons))  # type: ignore[arg-type]
+
+    def not_read(run: TrialRecorded, *reasons: str) -> None:
+        s.drop(s.verdicts(run))
+        s.drop(s.reads(run))
+        s.add(
+            *(
+                reading(run, outcome="unmeasured", exit_status=77, reason=r, manifest_sha256=None)
+                for r in reasons
+            )
+        )
+
+    passes = iter(s.runs("pass", subject="oak_installed", reached_head=True))
+    # A reason that nobody knows is the subject's.
+    not_judged(next(passes), "cosmic_rays")
+    not_judged(next(passes), "not_quiescent")
+    not_judged(next(passes), "deadline", "not_quiescent")
+    not_read(next(passes), "deadline", "not_quiescent")
+    not_read(next(passes), "cosmic_rays", "not_quiescent")
+    not_judged(next(passes))
+    # What is said of another subject is said of nobody.
+    not_judged(next(passes), "deadline", subject="git")
+    s.edit(s.verdicts(next(passes)), subject="git")

@@ -515,7 +515,7 @@ def replacements_in_a_circle(s: Story) -> None:
     s.add(replaced(new, old))
 
 
-@act(SCRIPTED, planned_slots="replaced_twice")
+@act(SCRIPTED, planned_slots="replaced_twice slot_twice")
 def replaced_until_it_passed(s: Story) -> None:
     """An attempt gets two replacements; one of them has the wanted result."""
     old = s.runs(subject="oak_installed", repetition=5)[0]
@@ -540,7 +540,7 @@ def replacement_of_another_slot(s: Story) -> None:
     s.edit(s.trial(new), repetition=6)
 
 
-@act(SCRIPTED, planned_slots="replacement_elsewhere slots_missing")
+@act(SCRIPTED, planned_slots="replacement_elsewhere slots_missing slot_twice")
 def replacement_of_another_subject(s: Story) -> None:
     """A run of Git stands in for one of Oak."""
     old, new = s.runs(subject="oak_installed", repetition=5)

@@ -13,6 +13,7 @@ things, or a figure that is shown differs, or the text cannot be run at all (a d
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import tomllib
@@ -31,6 +32,8 @@ from campaigns import SECOND, declaration, judgement, reading, respec, seal, sha
 from ledger import views
 from ledger.campaign import Slot
 from ledger.events import canonical_sha256
+from ledger.merge import merge
+from ledger.store import Ledger, open_ledger
 
 _TOKEN = re.compile(
     r"(?P<space>\s+|--[^\n]*)|(?P<string>'(?:[^']|'')*')|(?P<number>\d+(?:\.\d+)?)|(?P<word>[A-Za-z_]\w*)"
@@ -79,11 +82,38 @@ _ENDS_OF = {
 }
 
 #: Views that tests look at themselves: what is in them is compared with documents and examples
-#: (test_sql_mutants.py) or counted again in Python (test_figures.py).
-LOOKED_AT = frozenset({"reasons", "infrastructure_codes", "order_tests", "metric_effects", "noise_floor"})
+#: (test_sql_mutants.py), or told again in Python, from events and plans or from what they are counted from
+#: (test_figures.py).
+LOOKED_AT = frozenset(
+    {
+        "reasons",
+        "infrastructure_codes",
+        "order_tests",
+        "metric_effects",
+        "noise_floor",
+        "campaign_declarations",
+        "trials",
+        "reader_invocations",
+        "verdicts",
+        "invalidations",
+        "replacements",
+        "conflict_rules",
+        "attestations",
+        "subject_identities",
+        "plan_shapes",
+        "planned_slots",
+        "early_words",
+        "claim_comparisons",
+        "metric_values",
+        "plan_history",
+    }
+)
+
+#: Rules whose `detail` tells what a part of the view gathers for it: there it is compared too.
+TELLING = frozenset({"rule_03_condition_coverage", "rule_04_environment"})
 
 #: Seconds after which a mutant is taken for one that never ends.
-DEADLINE = 60.0
+DEADLINE = 20.0
 
 
 @dataclass(frozen=True)
@@ -404,6 +434,11 @@ _FACTS = (
         )
         for recorded in ("independent", "subject_binary", "subject_export", "unqualified")
     ),
+    # A letter is a name, and a reason.
+    *(
+        ("git_instrument_reader", "git", sha("instrument"), sha("subject"), *words, "independent")
+        for words in (("R", "own sources"), ("R. Reader", "s"))
+    ),
 )
 COMBINATIONS = tuple(Combination(f"relations/{n}", *facts) for n, facts in enumerate(_FACTS))
 
@@ -443,11 +478,42 @@ def corpus() -> list[list[Any]]:
     return [*kept, relations(), honesty.decisions()]
 
 
+@contextlib.contextmanager
+def loaded(path: Path) -> Iterator[Ledger]:
+    """A ledger with the campaigns of `corpus`, some of which a second ledger took in too and was merged."""
+    import honesty
+
+    with batch.loaded(path, corpus()) as ledger:
+        lab = path.with_name(f"lab-{path.name}")
+        with open_ledger(lab, origin="lab") as other:
+            other.append(event for _, events in honesty.merged() for event in events)
+        merge(ledger, str(lab))
+        yield ledger
+
+
+@contextlib.contextmanager
+def at_the_bounds(path: Path) -> Iterator[Trial]:
+    """The trial of mutants on what is just evaluated and what is just too large; no slot is derived there.
+
+    A plan of twenty million slots is looked at and not filled: `planned_slots` is empty.
+    """
+    import honesty
+
+    campaigns = [events for _, events in honesty.at_the_bounds()]
+    with (
+        batch.loaded(path, campaigns) as ledger,
+        batch.workspace(ledger, "large", empty="planned_slots") as con,
+    ):
+        yield Trial(con, empty="planned_slots")
+
+
 class Trial:
     """The tables of all campaigns, and what a mutant makes of them."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, empty: str | None = None) -> None:
         self.con = con
+        #: A view that is without rows here and stays so.
+        self.empty = empty
         self.order = [v for v in views.shipped() if v.name != "violations"]
         self.direct = {
             v.name: [o.name for o in self.order if o.name != v.name and re.search(rf"\b{o.name}\b", v.select)]
@@ -458,14 +524,16 @@ class Trial:
             {v.name for v in self.order if v.name.startswith("rule_")} | set(batch.SHOWN) | LOOKED_AT
         )
 
-    def digest(self, relation: str) -> tuple[object, ...]:
-        """The content of a relation as a number of rows and a sum of hashes: prose and order left out."""
-        names = [d[0] for d in self.con.execute(f"SELECT * FROM {relation} LIMIT 0").description or ()]
-        parts = [
-            f'list_sort("{n}")' if n in ("event_ids", "declared_event_ids") else f'"{n}"'
-            for n in names
-            if n not in ("detail", "why", "because", "condition", "plan")
-        ]
+    def digest(self, relation: str, told: str | None = None) -> tuple[object, ...]:
+        """The content of a relation as a number of rows and a sum of hashes: prose and order left out.
+
+        `told` names the view that it is the content of, where the relation has another name.
+        """
+        prose = {"because"} if (told or relation) in TELLING else {"because", "detail"}
+        types = {n: t for n, t, *_ in self.con.execute(f"DESCRIBE {relation}").fetchall() if n not in prose}
+        names = list(types)
+        # An empty list and null have one hash, and two texts.
+        parts = [f'list_sort("{n}")::VARCHAR' if t.endswith("[]") else f'"{n}"' for n, t in types.items()]
         fields = ", ".join(f"c{n} := {part}" for n, part in enumerate(parts))
         row = self.con.execute(
             f"SELECT count(*), sum(hash(struct_pack({fields}))::HUGEINT) FROM {relation}"
@@ -480,14 +548,16 @@ class Trial:
         changed: list[str] = []
         try:
             for one in self.order:
+                if one.name == self.empty:
+                    continue
                 if one.name == mutant.view:
                     text = mutant.sql
                 elif set(self.direct[one.name]) & set(changed):
-                    text = batch.select(one)
+                    text = one.select
                 else:
                     continue
                 self.con.execute(f"CREATE OR REPLACE TEMP TABLE changed_view AS {text}")
-                if self.digest("changed_view") == self.digests[one.name]:
+                if self.digest("changed_view", one.name) == self.digests[one.name]:
                     if one.name == mutant.view:
                         return None
                     continue

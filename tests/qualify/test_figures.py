@@ -1,21 +1,29 @@
-"""Order tests, effects and noise floors, counted again in Python from the rows that they are made of."""
+"""Order tests, effects and noise floors, counted again in Python from the rows that they are made of.
+
+Views that are the events of a kind are told again from the events, and planned slots from the plans.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import product
 from statistics import median
 
 import batch
+import msgspec
 import pytest
 import sqlmutants as q
+
+from ledger import events as ev
 
 
 @pytest.fixture(scope="module")
 def con(tmp_path_factory):
     """Everything built over the campaigns that mutants are tried on."""
     path = tmp_path_factory.mktemp("figures") / "f.duckdb"
-    with batch.loaded(path, q.corpus()) as ledger, batch.workspace(ledger) as con:
+    with q.loaded(path) as ledger, batch.workspace(ledger) as con:
         yield con
 
 
@@ -31,19 +39,20 @@ def test_order_tests(con):
         "SELECT campaign, scenario, scenario_version, condition_key, repetition, subject, s.started_at_ns "
         "FROM order_starts s JOIN planned_slots p USING (campaign, slot)"
     ).fetchall()
-    blocks = defaultdict(dict)
+    blocks = defaultdict(lambda: defaultdict(list))
     for campaign, scenario, version, key, repetition, subject, at in starts:
         if campaign in undeclared:
-            blocks[campaign, scenario, version, key, repetition][subject] = at
+            blocks[campaign, scenario, version, key, repetition][subject].append(at)
     sequences = defaultdict(list)
     for (campaign, scenario, version, key, repetition), at in blocks.items():
         names = sorted(at)
         for i, a in enumerate(names):
             for b in names[i + 1 :]:
-                if at[a] != at[b]:
-                    coin = (min(at[a], at[b]), (scenario, version, key, repetition), at[a] < at[b])
-                    sequences[campaign, scenario, version, key, a, b].append(coin)
-                    sequences[campaign, None, None, None, a, b].append(coin)
+                for x, y in product(at[a], at[b]):
+                    if x != y:
+                        coin = (min(x, y), (scenario, version, key, repetition), x < y)
+                        sequences[campaign, scenario, version, key, a, b].append(coin)
+                        sequences[campaign, None, None, None, a, b].append(coin)
     expected = {}
     for where, coins in sequences.items():
         heads = [first for _, _, first in sorted(coins)]
@@ -152,3 +161,233 @@ def test_effects_and_noise(con):
             assert floor is None
         else:
             assert floor == pytest.approx(max(max(abs(low), abs(high)) for low, high in ends), rel=1e-9)
+
+
+#: Views that are the events of a kind, column by column.
+EVENT_VIEWS = {
+    "campaign_declarations": ev.CampaignDeclared,
+    "trials": ev.TrialRecorded,
+    "reader_invocations": ev.ReaderInvoked,
+    "verdicts": ev.OracleJudged,
+    "invalidations": ev.TrialInvalidated,
+    "replacements": ev.TrialReplaced,
+    "conflict_rules": ev.ConflictRuleRecorded,
+    "attestations": ev.StudyCriteriaAttested,
+    "subject_identities": ev.SubjectIdentified,
+}
+
+
+@pytest.fixture(scope="module")
+def events(con):
+    """Every event that counts, by its id, as its own text says."""
+    decode = msgspec.json.Decoder(ev.AnyEvent).decode
+    return {
+        i: decode(text) for i, text in con.execute("SELECT event_id, payload FROM ledger_events").fetchall()
+    }
+
+
+def column(name, event_id, event, part):
+    """What a column of an event view says of an event."""
+    match name:
+        case "event_id":
+            return event_id
+        case "condition_key":
+            return ev.canonical_sha256(event.condition)
+        case "metrics":
+            return ev.canonical(event.metrics).decode() if event.metrics else None
+        case "plan":
+            return ev.canonical(event.plan).decode()
+        case "plan_sha256":
+            return ev.canonical_sha256(event.plan)
+        case "order_algorithm" | "order_seed" | "order_extent":
+            return event.order and getattr(event.order, name.removeprefix("order_"))
+        case "criterion" | "text_sha256":
+            return getattr(part, name)
+    return getattr(event, name)
+
+
+@pytest.mark.parametrize("name", EVENT_VIEWS)
+def test_views_of_events_say_what_the_events_say(con, events, name):
+    """One row an event, of an attestation one row a criterion; null where the event says nothing."""
+    found = con.execute(f"SELECT * FROM {name}")
+    names = [d[0] for d in found.description]
+    expected = Counter(
+        tuple(column(n, event_id, event, part) for n in names)
+        for event_id, event in events.items()
+        if isinstance(event, EVENT_VIEWS[name])
+        for part in (event.criteria if name == "attestations" else (None,))
+    )
+    assert len(names) > 5 and len(expected) > 5
+    assert Counter(found.fetchall()) == expected
+
+
+def numbered(names):
+    """A number from 0 for each name, in the order of the names."""
+    return {name: n for n, name in enumerate(sorted(set(names)))}
+
+
+def planned(event):
+    """The rows of planned_slots for a declaration: docs/order.md, and the numbers of plan_shapes."""
+
+    def digest(text):
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    plan, order = event.plan, event.order
+    subjects = numbered(s.subject for s in plan.subjects)
+    scenarios = numbered((s.scenario, s.scenario_version) for s in plan.scenarios)
+    conditions = numbered(map(ev.canonical_sha256, plan.conditions))
+    diagnostic = {
+        s: all(x.diagnostic for x in plan.scenarios if (x.scenario, x.scenario_version) == s)
+        for s in scenarios
+    }
+    blocks = {}
+    for (scenario, i), (key, k), r in product(
+        scenarios.items(), conditions.items(), range(plan.trials_per_cell)
+    ):
+        lines = "\n".join(map(str, ("blocked-sha256/1", order and order.seed, *scenario, key, r)))
+        blocks[lines] = (
+            (i * len(conditions) + k) * plan.trials_per_cell + r,
+            (*scenario, diagnostic[scenario], key, r),
+        )
+    for n, lines in enumerate(sorted(blocks, key=digest)):
+        block, where = blocks[lines]
+        for place, subject in enumerate(sorted(subjects, key=lambda s: digest(f"{lines}\n{s}"))):
+            yield (
+                event.campaign,
+                block * len(subjects) + subjects[subject],
+                block,
+                *where,
+                *((n, place, n * len(subjects) + place) if order else (None, None, None)),
+                subject,
+            )
+
+
+def declared(events):
+    """The declaration of each campaign that counts, with its time and id: the first of several."""
+    counts = {}
+    for event_id, event in events.items():
+        if isinstance(event, ev.CampaignDeclared):
+            word = (event.recorded_at_ns, event_id, event)
+            counts[event.campaign] = min(word, counts.get(event.campaign, word), key=lambda w: w[:2])
+    return counts
+
+
+def test_planned_slots_and_their_order(con, events):
+    """Every slot of every plan, its number and its place; of several declarations the first counts."""
+    counts = declared(events)
+    found = con.execute(
+        "SELECT campaign, slot, block, scenario, scenario_version, diagnostic, condition_key, repetition, "
+        "block_position, in_block, position, subject FROM planned_slots"
+    ).fetchall()
+    expected = Counter(row for _, _, event in counts.values() for row in planned(event))
+    assert Counter(found) == expected
+    assert len(counts) > 300 and len(found) > 20_000
+    shapes = con.execute("SELECT campaign, subjects, conditions, trials_per_cell FROM plan_shapes").fetchall()
+    assert Counter(shapes) == Counter(
+        (
+            campaign,
+            len({s.subject for s in event.plan.subjects}),
+            len({*map(ev.canonical_sha256, event.plan.conditions)}),
+            event.plan.trials_per_cell,
+        )
+        for campaign, (_, _, event) in counts.items()
+    )
+
+
+def test_early_words(con, events):
+    """Late is what gives a time at or after the first start, or what some ledger took in after a trial."""
+    starts, trials, words = {}, {}, defaultdict(list)
+    for event in events.values():
+        if isinstance(event, ev.TrialRecorded) and event.started_at_ns is not None:
+            starts[event.campaign] = min(event.started_at_ns, starts.get(event.campaign, event.started_at_ns))
+    for origin, seq, event_id, kind, campaign in con.execute(
+        "SELECT origin, seq, event_id, kind, campaign FROM events ORDER BY origin, seq"
+    ).fetchall():
+        if kind == "trial_recorded":
+            trials.setdefault((campaign, origin), seq)
+        elif kind in ("campaign_declared", "conflict_rule_recorded"):
+            words[event_id, kind, campaign].append((campaign, origin) in trials)
+    expected = {}
+    for (event_id, kind, campaign), overtaken in words.items():
+        at, first = events[event_id].recorded_at_ns, starts.get(campaign)
+        after = first is not None and at >= first
+        because = "a ledger took it in after trials of the campaign" if any(overtaken) else None
+        if after:
+            because = "it was recorded after the first trial had started"
+        expected[event_id] = (campaign, kind, at, first, after or any(overtaken), because)
+    found = con.execute(
+        "SELECT event_id, campaign, kind, recorded_at_ns, first_started_at_ns, late, because FROM early_words"
+    ).fetchall()
+    assert Counter(found) == Counter((i, *rest) for i, rest in expected.items())
+    assert max(map(len, words.values())) == 2 and {True, False} == {late for *_, late, _ in found}
+
+
+def test_claim_comparisons_and_the_values_behind_them(con, events):
+    """Each claim in each scenario and condition that is compared, and every null of its subjects there."""
+    expected = set()
+    for campaign, (_, _, event) in declared(events).items():
+        plan = event.plan
+        nulls = {s.subject: s.null_of for s in plan.subjects if s.null_of}
+        compared = {(s.scenario, s.scenario_version) for s in plan.scenarios if not s.diagnostic}
+        conditions = {ev.canonical_sha256(c) for c in plan.conditions}
+        for (n, c), (scenario, version), key in product(enumerate(plan.claims), compared, conditions):
+            if c.scenario in (None, scenario):
+                where = (campaign, n, c.metric, c.operation, scenario, version, key)
+                expected.add((*where, "claim", c.subject, c.baseline))
+                expected |= {
+                    (*where, "null", subject, base)
+                    for subject, base in nulls.items()
+                    if base in (c.subject, c.baseline)
+                }
+    found = con.execute(
+        "SELECT campaign, claim, metric, operation, scenario, scenario_version, condition_key, role, "
+        "subject, baseline FROM claim_comparisons"
+    ).fetchall()
+    assert Counter(found) == Counter(expected)
+    assert len({r[0] for r in found}) > 60
+    wanted = defaultdict(set)
+    for campaign, _, metric, operation, *_, subject, baseline in expected:
+        if metric != "success_rate_permille":
+            wanted[campaign, subject].add((operation, metric))
+            wanted[campaign, baseline].add((operation, metric))
+    records = defaultdict(list)
+    for event_id, event in events.items():
+        if isinstance(event, ev.TrialRecorded):
+            records[event.campaign, event.trial, event.operation].append((event_id, event.metrics))
+    values = Counter()
+    for *cell, trial in con.execute(
+        "SELECT campaign, scenario, scenario_version, condition_key, subject, repetition, trial "
+        "FROM slot_outcomes WHERE outcome = 'passed'"
+    ).fetchall():
+        for operation, metric in wanted[cell[0], cell[4]]:
+            for event_id, metrics in records[cell[0], trial, operation] or [(None, {})]:
+                values[*cell, operation, metric, event_id, metrics.get(metric)] += 1
+    rows = con.execute(
+        "SELECT campaign, scenario, scenario_version, condition_key, subject, repetition, operation, metric, "
+        "event_id, value FROM metric_values"
+    ).fetchall()
+    assert Counter(rows) == values
+    assert None in {r[-1] for r in rows} and None in {r[-2] for r in rows}
+
+
+def test_plan_history(con, events):
+    """What was declared first, how often trials were recorded, and what was decided last."""
+    trials = Counter(e.campaign for e in events.values() if isinstance(e, ev.TrialRecorded))
+    decided = defaultdict(list)
+    for event_id, event in events.items():
+        if isinstance(event, ev.QualificationDecided):
+            decided[event.campaign].append((event.recorded_at_ns, event_id, event.decision))
+    expected = Counter()
+    for campaign, (at, event_id, event) in declared(events).items():
+        subjects = " ".join(sorted(s.subject for s in event.plan.subjects))
+        scenarios = " ".join(sorted(s.scenario for s in event.plan.scenarios))
+        text = f"{event.plan.lane}\n{subjects}\n{scenarios}"
+        last_at, _, last = max(decided[campaign], default=(None, None, None))
+        row = (campaign, ev.canonical_sha256(event.plan), hashlib.sha256(text.encode()).hexdigest(), at)
+        expected[*row, trials[campaign], last, last_at, len(decided[campaign]), event_id] += 1
+    found = con.execute(
+        "SELECT campaign, plan_sha256, comparison_sha256, declared_at_ns, trials, last_decision, "
+        "last_decided_at_ns, decisions, event_id FROM plan_history"
+    ).fetchall()
+    assert Counter(found) == expected
+    assert max(r[-2] for r in found) == 2

@@ -552,7 +552,7 @@ add(
             replacement=lambda e: a_trial(ok(s), 9).trial,
         )
     ),
-    planned_slots="replacement_elsewhere slots_missing",
+    planned_slots="replacement_elsewhere slots_missing slot_twice",
     order="ANY",
 )
 add(
@@ -572,7 +572,7 @@ add(
     "two replacements, the better one counts",
     PAIR,
     also(lambda s, e: second_replacement(s, e), base=lambda s: c.honest(s, once("harness_failure"))),
-    planned_slots="replaced_twice",
+    planned_slots="replaced_twice slot_twice",
 )
 add(
     "replacements in a circle",

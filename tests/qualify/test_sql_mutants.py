@@ -38,11 +38,18 @@ def trial(tmp_path_factory):
     """The tables of all campaigns."""
     path = tmp_path_factory.mktemp("sql") / "all.duckdb"
     with (
-        batch.loaded(path, q.corpus()) as ledger,
+        q.loaded(path) as ledger,
         batch.workspace(ledger) as con,
     ):
         con.execute("SET memory_limit = '1500MB'")
         yield q.Trial(con)
+
+
+@pytest.fixture(scope="module")
+def bounds(tmp_path_factory):
+    """The tables of campaigns at the bounds of what is evaluated."""
+    with q.at_the_bounds(tmp_path_factory.mktemp("bounds") / "b.duckdb") as bounds:
+        yield bounds
 
 
 def test_there_are_mutants_of_every_view_and_kind():
@@ -58,11 +65,12 @@ def test_there_are_mutants_of_every_view_and_kind():
     assert sum(map(sampled, found)) > 80
 
 
-def test_a_sample_of_mutants_is_caught(trial):
+def test_a_sample_of_mutants_is_caught(trial, bounds):
     survivors = set()
     for mutant in filter(sampled, q.mutants()):
-        if mutant.view != q.LEDGER_VIEW and trial.caught(mutant) is None and q.equivalent(mutant) is None:
+        if mutant.view != q.LEDGER_VIEW and not (trial.caught(mutant) or bounds.caught(mutant)):
             survivors.add(mutant.key)
+    survivors = {m.key for m in q.mutants() if m.key in survivors and q.equivalent(m) is None}
     assert len(survivors) <= UNEXPLAINED, sorted(survivors)
 
 
@@ -77,6 +85,26 @@ def test_the_trial_itself_notices_and_forgets(trial):
     assert str(trial.caught(q.Mutant("attempts", "error", "", broken))).startswith("error")
     for name in trial.digests:
         assert trial.digest(name) == before[name]
+
+
+def test_what_is_too_large_is_said_to_be(bounds):
+    """A plan of more than twenty million slots, and a chain of more than a thousand replacements."""
+    shapes = bounds.con.execute("SELECT campaign FROM plan_shapes").fetchall()
+    assert shapes == [("plan_at_the_bound",)]
+    found = bounds.con.execute(
+        "SELECT campaign, what, trial FROM rule_01_planned_slots "
+        "WHERE what IN ('plan_too_large', 'replacement_circle')"
+    ).fetchall()
+    assert sorted(found, key=str) == [
+        ("chain_over_the_bound", "replacement_circle", "chain_over_the_bound/1000"),
+        ("plan_over_the_bound", "plan_too_large", None),
+    ]
+    steps = "SELECT campaign, max(step) FROM replacement_chains GROUP BY campaign ORDER BY campaign"
+    assert bounds.con.execute(steps).fetchall() == [
+        ("chain_at_the_bound", 1000),
+        ("chain_into_a_circle", 1000),
+        ("chain_over_the_bound", 1000),
+    ]
 
 
 @pytest.mark.parametrize("name", q.DAMAGE)
@@ -177,5 +205,28 @@ def test_pooled_campaigns_are_found_and_parallel_ones_are_not(tmp_path):
     taken = {"trial_of_another_campaign", "identity_used_elsewhere"}
     for name in ("taken_first", "taken_second"):
         assert taken <= found.pop(name)["sample_size"]
+    taken = {"identity_used_elsewhere"}
+    assert found.pop("named_first") == {"sample_size": taken}
+    unmeasured = {"planned_slots": {"slot_unmeasured"}, "failures": {"failure_not_shown"}}
+    assert found.pop("named_second") == {"sample_size": taken, **unmeasured}
+    taken |= {"trial_of_another_campaign"}
+    assert found.pop("twin_second") == {"sample_size": taken}
+    assert found.pop("twin_first") == {
+        "sample_size": {*taken, "too_few_measured"},
+        "planned_slots": {
+            "slots_missing",
+            "slot_invalidated",
+            "evidence_without_trial",
+            "invalidated_trial_unknown",
+            "replaced_trial_unknown",
+            "replacement_unknown",
+            "replacement_circle",
+            "replacement_earlier",
+            "replacement_elsewhere",
+            "measured_attempt_replaced",
+        },
+    }
+    assert found.pop("told_in_time") == {}
+    assert found.pop("told_late_twice") == {"preregistration": {"declared_late"}}
     assert found.pop("stray") == {"planned_slots": {"evidence_without_trial"}}
     assert found == {"alike_first": {}, "alike_second": {}, "alike_third": {}}

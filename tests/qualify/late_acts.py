@@ -1,0 +1,268 @@
+"""Late acts: slots with two answers, copies among timed units, claims without a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from campaigns import (
+    CRITERIA,
+    SCRIPT_CONDITIONS,
+    SECOND,
+    Spec,
+    kind,
+    passed,
+    respec,
+    sha,
+)
+from mutations import (
+    AGENT,
+    ANSWER,
+    ANSWERED,
+    CORE,
+    OBSERVED,
+    OPERATIONS,
+    SCRIPTED,
+    SYNC,
+    WIDE,
+    Story,
+    act,
+    always,
+    every_rule,
+    invalidated,
+    replace,
+)
+
+from ledger.campaign import Slot
+from ledger.events import (
+    CampaignDeclared,
+    Claim,
+    OracleJudged,
+    TrialRecorded,
+)
+
+# Replacements and slots
+
+
+@act(OBSERVED, planned_slots="slot_twice")
+def replacement_overtaken_in_silence(s: Story) -> None:
+    """The replacement failed; a run that nobody named had passed in the meantime, and speaks for the slot."""
+    old, new = s.runs(subject="git", repetition=9)
+    s.edit(s.verdicts(new), verdict="fail", reason="content_differs")
+    assert new.started_at_ns is not None
+    s.add(*passed(s.spec, s.slot(old), new.started_at_ns - 5 * SECOND, 7))
+    s.late()
+
+
+@act(SCRIPTED, planned_slots="slot_twice")
+def run_beside_one_that_was_replaced(s: Story) -> None:
+    """Beside an attempt that nobody could read another was run, which nobody names and which passed."""
+    old = s.runs(subject="git", repetition=9)[0]
+    assert old.started_at_ns is not None
+    s.add(*passed(s.spec, s.slot(old), old.started_at_ns + SECOND, 7))
+    s.late()
+
+
+@act(SCRIPTED, planned_slots="off_plan_repetition slots_missing")
+def run_without_a_repetition(s: Story) -> None:
+    """One run does not say which planned trial it is, in a cell where the others do."""
+    s.edit(s.trial(s.runs("pass", subject="git")[4]), repetition=None)
+
+
+@act(OBSERVED, planned_slots="slots_missing slot_twice")
+def last_slot_answered_twice(s: Story) -> None:
+    """Of five thousand planned trials a few were run, and the last of them twice."""
+    run = s.runs("pass", subject="git")[4]
+    s.replan(trials_per_cell=5000)
+    for n in (7, 8):
+        s.add(*passed(s.spec, s.slot(run, 4999), s.end_ns, n))
+    s.late()
+
+
+@act(
+    SCRIPTED,
+    failures="failure_invalidated",
+    planned_slots="slot_invalidated",
+    also="an invalidated trial leaves its planned slot without a measured outcome",
+)
+def failure_invalidated_by_two(s: Story) -> None:
+    """Two people call one failed run invalid."""
+    run = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    s.add(invalidated(s, run), invalidated(s, run, "another operator"))
+
+
+# Copies
+
+
+@act(
+    OPERATIONS,
+    sample_size="copied_trial iterations",
+    order="start_equal order_differs",
+    also="the start time is the copied one",
+)
+def copies_among_timed_units(s: Story) -> None:
+    """Two runs share the record of the task, and two share those of every timed unit."""
+    a, b, c, d = s.runs("pass", subject="oak_installed", operation=None, reached_head=True)[3:7]
+    mark: dict[str, Any] = {
+        "row_sha256": sha("one row"),
+        "evidence_sha256": sha("one log"),
+        "process_key": "pid-1",
+    }
+    s.edit(lambda e: isinstance(e, TrialRecorded) and (e is a or e is b), **mark)
+    whole: dict[str, Any] = {
+        "row_sha256": sha("one row for all"),
+        "evidence_sha256": sha("one log for all"),
+        "process_key": "pid-for-all",
+        "started_at_ns": c.started_at_ns,
+        "ended_at_ns": c.ended_at_ns,
+    }
+    s.edit(s.trial(c, d), **whole)
+
+
+# Conditions
+
+
+@act(
+    OBSERVED,
+    environment="environments_differ environment_unknown",
+    condition_coverage="hole",
+    planned_slots="slots_missing",
+    sample_size="too_few_recorded",
+    order="order_not_shown",
+    also="each planned cell of the other machine is empty, and no block has both subjects",
+)
+def one_side_on_an_unknown_machine(s: Story) -> None:
+    """Git was measured on one machine and nobody knows where Oak was; the plan says so."""
+    here = s.spec.conditions[0]
+    there = replace(here, environment_id=None)
+    s.replan(conditions=(here, there))
+    s.edit(s.trial(*s.runs(subject="oak_installed")), condition=there)
+
+
+@act(
+    CORE,
+    planned_slots="other_lane",
+    condition_coverage="condition_unknown",
+    also="what an agent did needs a known agent, model and instruction",
+)
+def core_plan_for_agent_runs(s: Story) -> None:
+    """The plan says core, so that fewer rules bind, and agents were run."""
+    s.edit(s.trial(*s.runs(subject="oak_installed")[:4]), lane="agent")
+
+
+@act(
+    CORE,
+    also="nothing to look at is a violation of every rule that binds the core lane",
+    notes={rule: {"no_trials"} for rule in ("sample_size", "environment", "order")},
+    **{
+        **{
+            k: v
+            for k, v in every_rule("no_trials").items()
+            if k not in ("sample_size", "environment", "order")
+        },
+        "planned_slots": "no_trials slots_missing",
+        "condition_coverage": "no_trials hole",
+        "study_criteria": "no_trials not_attested",
+    },
+)
+def empty_core_campaign(s: Story) -> None:
+    """A plan for the core lane and nothing else."""
+    s.drop(lambda e: not isinstance(e, CampaignDeclared))
+
+
+# Order
+
+
+@act(OBSERVED, order="start_equal")
+def equal_starts_by_observation(s: Story) -> None:
+    """Nobody declared an order, and the harness writes down one start time for both runs of a block."""
+    a = s.runs("pass", subject="git", repetition=2)[0]
+    b = s.runs("pass", subject="oak_installed", repetition=2)[0]
+    s.edit(s.trial(b), started_at_ns=a.started_at_ns, ended_at_ns=(a.ended_at_ns or 0) + 7)
+
+
+@act(SCRIPTED, preregistration="declared_late", notes={"order": {"order_declared_late"}})
+def plan_with_a_false_clock_half_way(s: Story) -> None:
+    """The declaration carries an early time, and the ledger took it in when half of the trials were there."""
+    gone = s.drop(kind(CampaignDeclared))
+    middle = len(s.events) // 2
+    s.events[middle:middle] = gone
+
+
+# Controls
+
+TWO_ANSWERS = respec(
+    ANSWERED, campaign="na", scenarios=(ANSWER, replace(ANSWER, scenario="blame_archaeology"))
+)
+
+
+@act(TWO_ANSWERS, exact_output="control_absent control_wrong")
+def controls_of_another_scenario(s: Story) -> None:
+    """Two scenarios share a contract; the negative controls were run for one of them."""
+    s.drop(lambda e: isinstance(e, OracleJudged) and e.control is not None and e.scenario != ANSWER.scenario)
+
+
+# Claims
+
+
+@act(AGENT, noise_floor="metric_unmeasured")
+def hardly_anything_claimed_on_a_missing_metric(s: Story) -> None:
+    """A claim of next to nothing, on a metric that Oak's runs do not have."""
+    s.replan(claims=(replace(s.spec.claims[0], size_permille=1),))
+    s.edit(s.trial(*s.runs(subject="oak_installed")), metrics={"store_bytes": 7})
+
+
+@act(AGENT, noise_floor="effect_smaller_than_claimed effect_within_noise")
+def smaller_store_claimed(s: Story) -> None:
+    """The time is claimed to be lower, which it is, and the store smaller, which it is not."""
+    s.replan(claims=(*s.spec.claims, replace(s.spec.claims[0], metric="store_bytes", size_permille=50)))
+
+
+RATES = Spec(
+    "rr",
+    "workflow",
+    AGENT.subjects,
+    (WIDE, SYNC),
+    SCRIPT_CONDITIONS[:1],
+    31,
+    (Claim("success_rate_permille", "oak_installed", "git", "higher", 200),),
+    CRITERIA,
+    None,
+    preregistered=False,
+)
+
+
+def git_hardly_ever(spec: Spec, slot: Slot, attempt: int, number: int) -> str:
+    """Git passes once in one scenario, and never in the other; Oak always."""
+    if not slot.subject.startswith("git") or (slot.scenario == SYNC.scenario and slot.repetition == 4):
+        return "passed"
+    return "failed"
+
+
+@act(RATES, outcome=git_hardly_ever, noise_floor="metric_unmeasured noise_unmeasured effect_within_noise")
+def rate_against_one_that_never_passes(s: Story) -> None:
+    """A rate is claimed against one of zero, and against one of a single pass."""
+
+
+@act(
+    RATES,
+    outcome=always,
+    noise_floor="claim_without_subjects metric_unmeasured claim_without_null effect_smaller_than_claimed "
+    "effect_within_noise",
+)
+def rates_of_unplanned_subjects(s: Story) -> None:
+    """Rates are claimed against something that was not measured, and of something that was not."""
+    claim = s.spec.claims[0]
+    s.replan(
+        claims=(
+            claim,
+            replace(claim, baseline="git_main"),
+            replace(claim, subject="oak_main"),
+        )
+    )
+
+
+TWINS = respec(
+    RATES,
+    campaign="twin",
+    claims=(Claim("wall_ns", "oak_installed", "git", "lower", 100),),
+)
