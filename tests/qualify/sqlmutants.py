@@ -699,11 +699,12 @@ class LedgerTrial:
 
 
 @cache
-def _equivalents() -> tuple[tuple[re.Pattern[str], str], ...]:
+def explanations() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """The entries of sql_equivalents.toml: a pattern of keys, and why those mutants make no difference."""
     data = tomllib.loads((Path(__file__).parent / "sql_equivalents.toml").read_text())
     return tuple((re.compile(row["mutant"]), row["why"]) for row in data.get("equivalent", ()))
 
 
 def equivalent(mutant: Mutant) -> str | None:
     """Why a mutant makes no difference, or null."""
-    return next((why for pattern, why in _equivalents() if pattern.search(mutant.key)), None)
+    return next((why for pattern, why in explanations() if pattern.search(mutant.key)), None)

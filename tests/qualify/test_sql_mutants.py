@@ -66,12 +66,26 @@ def test_there_are_mutants_of_every_view_and_kind():
 
 
 def test_a_sample_of_mutants_is_caught(trial, bounds):
-    survivors = set()
+    survivors, listed = set(), set()
     for mutant in filter(sampled, q.mutants()):
-        if mutant.view != q.LEDGER_VIEW and not (trial.caught(mutant) or bounds.caught(mutant)):
+        if mutant.view == q.LEDGER_VIEW:
+            continue
+        caught = trial.caught(mutant) or bounds.caught(mutant)
+        explained = q.equivalent(mutant) is not None
+        if caught and explained:
+            listed.add(mutant.key)
+        if not caught and not explained:
             survivors.add(mutant.key)
-    survivors = {m.key for m in q.mutants() if m.key in survivors and q.equivalent(m) is None}
     assert len(survivors) <= UNEXPLAINED, sorted(survivors)
+    assert not listed, "listed as making no difference, and caught"
+
+
+def test_every_explanation_is_of_a_mutant():
+    """No entry is left over from a view that was changed, and each says something."""
+    keys = [m.key for m in q.mutants()]
+    for pattern, why in q.explanations():
+        assert any(pattern.search(key) for key in keys), pattern.pattern
+        assert len(why) > 20, pattern.pattern
 
 
 def test_the_trial_itself_notices_and_forgets(trial):
