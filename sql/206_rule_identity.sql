@@ -43,14 +43,18 @@ known AS (
     LEFT JOIN said AS s USING (campaign, subject)
 ),
 identities AS (
+    -- Of the events that name one binary, version or source the first by id: the same one every time.
     SELECT
         campaign, condition_key, subject,
         min(binary_sha256) AS first_binary, max(binary_sha256) AS last_binary,
-        [arg_min(event_id, binary_sha256), arg_max(event_id, binary_sha256)] AS binary_events,
+        [arg_min(event_id, binary_sha256 || chr(10) || event_id), arg_max(event_id, binary_sha256 || chr(10) || event_id)]
+            AS binary_events,
         min(version) AS first_version, max(version) AS last_version,
-        [arg_min(event_id, version), arg_max(event_id, version)] AS version_events,
+        [arg_min(event_id, version || chr(10) || event_id), arg_max(event_id, version || chr(10) || event_id)]
+            AS version_events,
         min(source_sha256) AS first_source, max(source_sha256) AS last_source,
-        [arg_min(event_id, source_sha256), arg_max(event_id, source_sha256)] AS source_events,
+        [arg_min(event_id, source_sha256 || chr(10) || event_id), arg_max(event_id, source_sha256 || chr(10) || event_id)]
+            AS source_events,
         coalesce(sum(trials) FILTER (binary_sha256 IS NULL AND ran), 0) AS without_binary,
         min(event_id) FILTER (binary_sha256 IS NULL AND ran) AS without_binary_event,
         coalesce(sum(trials) FILTER (version IS NULL AND ran), 0) AS without_version,
@@ -148,10 +152,14 @@ found AS (
     SELECT campaign, 'contract_differs' AS what, scenario, scenario_version,
         'verdicts rest on different task contracts' AS detail,
         [arg_min(event_id, contract_key), arg_max(event_id, contract_key)] AS event_ids
-    FROM correctness_classes
-    WHERE refused IS NULL
+    FROM (
+        SELECT campaign, scenario, scenario_version, contract_key, min(event_id) AS event_id
+        FROM correctness_classes
+        WHERE refused IS NULL
+        GROUP BY ALL
+    )
     GROUP BY campaign, scenario, scenario_version
-    HAVING min(contract_key) <> max(contract_key)
+    HAVING count(*) > 1
 )
 SELECT f.*, NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f

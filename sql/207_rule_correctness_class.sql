@@ -60,24 +60,36 @@ WITH found AS (
     UNION ALL BY NAME
     SELECT campaign, 'reader_changes' AS what,
         concat(vcs, ' was read by different readers, codes or backends') AS detail,
-        [arg_min(reader_event_id, reader_key), arg_max(reader_event_id, reader_key)] AS event_ids
-    FROM correctness_classes
+        [arg_min(event_id, reader_key), arg_max(event_id, reader_key)] AS event_ids
+    FROM (
+        SELECT campaign, vcs, reader_key, min(reader_event_id) AS event_id
+        FROM correctness_classes
+        GROUP BY ALL
+    )
     GROUP BY campaign, vcs
-    HAVING min(reader_key) <> max(reader_key)
+    HAVING count(reader_key) > 1
     UNION ALL BY NAME
     SELECT campaign, 'instrument_changes' AS what, condition_key,
         concat(vcs, ' was read with different instruments or codecs') AS detail,
-        [arg_min(reader_event_id, instrument_key), arg_max(reader_event_id, instrument_key)] AS event_ids
-    FROM correctness_classes
+        [arg_min(event_id, instrument_key), arg_max(event_id, instrument_key)] AS event_ids
+    FROM (
+        SELECT campaign, vcs, condition_key, instrument_key, min(reader_event_id) AS event_id
+        FROM correctness_classes
+        GROUP BY ALL
+    )
     GROUP BY campaign, vcs, condition_key
-    HAVING min(instrument_key) <> max(instrument_key)
+    HAVING count(instrument_key) > 1
     UNION ALL BY NAME
     SELECT campaign, 'scope_differs' AS what, scenario, scenario_version,
         'read with different scopes' AS detail,
-        [arg_min(reader_event_id, scope_key), arg_max(reader_event_id, scope_key)] AS event_ids
-    FROM correctness_classes
+        [arg_min(event_id, scope_key), arg_max(event_id, scope_key)] AS event_ids
+    FROM (
+        SELECT campaign, scenario, scenario_version, scope_key, min(reader_event_id) AS event_id
+        FROM correctness_classes
+        GROUP BY ALL
+    )
     GROUP BY campaign, scenario, scenario_version
-    HAVING min(scope_key) <> max(scope_key)
+    HAVING count(scope_key) > 1
 )
 SELECT f.*, NOT coalesce(s.diagnostic, false) AS binding
 FROM found AS f

@@ -101,6 +101,24 @@ def test_the_trial_itself_notices_and_forgets(trial):
         assert trial.digest(name) == before[name]
 
 
+def test_no_answer_depends_on_where_rows_lie(trial):
+    """Each table in another order, and the same answers, with the same events behind them."""
+    con = trial.con
+    con.execute("ATTACH ':memory:' AS shuffled")
+    try:
+        con.execute("USE shuffled")
+        for table in ("events", "duplicates", "checkpoints"):
+            con.execute(f"CREATE TABLE {table} AS SELECT * FROM batch.{table} t ORDER BY hash(t::VARCHAR)")
+        for one in trial.order:
+            con.execute(
+                f"CREATE TABLE {one.name} AS SELECT * FROM ({one.select}) t ORDER BY hash(t::VARCHAR)"
+            )
+            assert trial.digest(one.name) == trial.digests[one.name], one.name
+    finally:
+        con.execute("USE batch")
+        con.execute("DETACH shuffled")
+
+
 def test_what_is_too_large_is_said_to_be(bounds):
     """A plan of more than twenty million slots, and a chain of more than a thousand replacements."""
     shapes = bounds.con.execute("SELECT campaign FROM plan_shapes").fetchall()
