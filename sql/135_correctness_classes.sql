@@ -36,7 +36,7 @@ readings AS (
         CASE WHEN subject_binary_sha256 IS NOT NULL THEN hash(subject_binary_sha256) END AS binary_key,
         scope_sha256 IS NOT NULL AS scoped,
         hash(scope_sha256) AS scope_key,
-        outcome = 'ok' AND exit_status = 0 AND reason IS NULL AS read_well,
+        coalesce(outcome = 'ok' AND exit_status = 0 AND reason IS NULL, false) AS read_well,
         hash(reader, reader_version, backend, code_sha256) AS reader_key,
         hash(instrument_sha256, codec_sha256) AS instrument_key,
         CASE
@@ -62,9 +62,9 @@ judgements AS (
         v.subject AS judged_subject, CASE WHEN v.manifest_sha256 IS NOT NULL THEN hash(v.manifest_sha256) END AS judged_manifest, v.reader_event_id,
         CASE
             WHEN s.scenario IS NULL THEN 'scenario_not_planned'
-            WHEN v.oracle_version <> s.oracle_version THEN 'oracle_version'
-            WHEN v.fixture_version <> s.fixture_version THEN 'fixture_version'
-            WHEN v.contract_sha256 <> s.contract_sha256 THEN 'contract'
+            WHEN v.oracle_version IS DISTINCT FROM s.oracle_version THEN 'oracle_version'
+            WHEN v.fixture_version IS DISTINCT FROM s.fixture_version THEN 'fixture_version'
+            WHEN s.contract_sha256 IS NOT NULL AND v.contract_sha256 IS DISTINCT FROM s.contract_sha256 THEN 'contract'
         END AS off_plan
     FROM verdicts AS v
     LEFT JOIN campaign_scenarios AS s
