@@ -6,11 +6,11 @@ CREATE OR REPLACE VIEW rule_06_identity AS
 WITH said AS (
     SELECT
         campaign, subject,
-        CASE WHEN count(DISTINCT binary_sha256) = 1 THEN min(binary_sha256) END AS binary_sha256,
-        CASE WHEN count(DISTINCT version) = 1 THEN min(version) END AS version,
-        CASE WHEN count(DISTINCT source_sha256) = 1 THEN min(source_sha256) END AS source_sha256,
-        CASE WHEN count(DISTINCT dirty) = 1 THEN bool_or(dirty) END AS dirty,
-        list(DISTINCT binary_sha256) AS binaries,
+        CASE WHEN count(DISTINCT binary_sha256) = 1 THEN any_value(binary_sha256) END AS binary_sha256,
+        CASE WHEN count(DISTINCT version) = 1 THEN any_value(version) END AS version,
+        CASE WHEN count(DISTINCT source_sha256) = 1 THEN any_value(source_sha256) END AS source_sha256,
+        CASE WHEN count(DISTINCT dirty) = 1 THEN any_value(dirty) END AS dirty,
+        list(binary_sha256) FILTER (binary_sha256 IS NOT NULL) AS binaries,
         list(event_id ORDER BY event_id) AS event_ids
     FROM subject_identities
     GROUP BY campaign, subject
@@ -36,8 +36,8 @@ known AS (
         coalesce(x.subject_source_sha256, s.source_sha256) AS source_sha256,
         coalesce(k.subject_dirty, s.dirty) AS dirty,
         s.event_ids AS said_in,
-        x.subject_binary_sha256 IS NOT NULL AND len(s.binaries) > 0
-        AND NOT list_contains(s.binaries, x.subject_binary_sha256) AS contradicted
+        -- Null, which is no contradiction, where the record or every identification is silent.
+        NOT list_contains(s.binaries, x.subject_binary_sha256) AS contradicted
     FROM kinds AS k
     JOIN texts AS x USING (event_id)
     LEFT JOIN said AS s USING (campaign, subject)
@@ -55,17 +55,17 @@ identities AS (
         min(source_sha256) AS first_source, max(source_sha256) AS last_source,
         [arg_min(event_id, source_sha256 || chr(10) || event_id), arg_max(event_id, source_sha256 || chr(10) || event_id)]
             AS source_events,
-        coalesce(sum(trials) FILTER (binary_sha256 IS NULL AND ran), 0) AS without_binary,
+        sum(trials) FILTER (binary_sha256 IS NULL AND ran) AS without_binary,
         min(event_id) FILTER (binary_sha256 IS NULL AND ran) AS without_binary_event,
-        coalesce(sum(trials) FILTER (version IS NULL AND ran), 0) AS without_version,
+        sum(trials) FILTER (version IS NULL AND ran) AS without_version,
         min(event_id) FILTER (version IS NULL AND ran) AS without_version_event,
-        coalesce(sum(trials) FILTER (source_sha256 IS NULL AND ran), 0) AS without_source,
+        sum(trials) FILTER (source_sha256 IS NULL AND ran) AS without_source,
         min(event_id) FILTER (source_sha256 IS NULL AND ran) AS without_source_event,
-        coalesce(sum(trials) FILTER (dirty), 0) AS dirty,
+        sum(trials) FILTER (dirty) AS dirty,
         min(event_id) FILTER (dirty) AS dirty_event,
-        coalesce(sum(trials) FILTER (dirty IS NULL AND source_sha256 IS NOT NULL AND ran), 0) AS maybe_dirty,
+        sum(trials) FILTER (dirty IS NULL AND source_sha256 IS NOT NULL AND ran) AS maybe_dirty,
         min(event_id) FILTER (dirty IS NULL AND source_sha256 IS NOT NULL AND ran) AS maybe_dirty_event,
-        coalesce(sum(trials) FILTER (contradicted), 0) AS contradicted,
+        sum(trials) FILTER (contradicted) AS contradicted,
         min(event_id) FILTER (contradicted) AS contradicted_event,
         any_value(said_in) AS said_in
     FROM known
@@ -95,36 +95,36 @@ found AS (
     SELECT campaign, 'binary_unknown' AS what, condition_key, subject,
         concat(without_binary, ' trial(s) do not say which binary ran') AS detail, [without_binary_event] AS event_ids
     FROM identities
-    WHERE without_binary > 0
+    WHERE without_binary IS NOT NULL
     UNION ALL BY NAME
     SELECT campaign, 'version_unknown' AS what, condition_key, subject,
         concat(without_version, ' trial(s) do not say which version ran') AS detail, [without_version_event] AS event_ids
     FROM identities
-    WHERE without_version > 0
+    WHERE without_version IS NOT NULL
     UNION ALL BY NAME
     SELECT campaign, 'source_unknown' AS what, condition_key, subject,
         concat(without_source, ' trial(s) do not say which source the subject was built from, and others do') AS detail,
         [without_source_event] AS event_ids
     FROM identities
-    WHERE without_source > 0 AND first_source IS NOT NULL
+    WHERE without_source IS NOT NULL AND first_source IS NOT NULL
     UNION ALL BY NAME
     SELECT campaign, 'dirty_source' AS what, condition_key, subject,
         concat(dirty, ' trial(s) ran a subject built from a source with uncommitted changes') AS detail,
         [dirty_event] AS event_ids
     FROM identities
-    WHERE dirty > 0
+    WHERE dirty IS NOT NULL
     UNION ALL BY NAME
     SELECT campaign, 'dirty_unknown' AS what, condition_key, subject,
         concat(maybe_dirty, ' trial(s) name a source and do not say whether it was clean') AS detail,
         [maybe_dirty_event] AS event_ids
     FROM identities
-    WHERE maybe_dirty > 0
+    WHERE maybe_dirty IS NOT NULL
     UNION ALL BY NAME
     SELECT campaign, 'identity_contradicted' AS what, condition_key, subject,
         concat(contradicted, ' trial(s) ran another binary than the campaign says the subject is') AS detail,
         list_concat([contradicted_event], said_in) AS event_ids
     FROM identities
-    WHERE contradicted > 0
+    WHERE contradicted IS NOT NULL
     UNION ALL BY NAME
     SELECT t.campaign, 'fixture_differs' AS what, t.scenario, t.scenario_version, t.condition_key, t.subject,
         concat(count(*), ' trial(s) on fixture version ', t.fixture_version, ', the plan says ', s.fixture_version) AS detail,

@@ -198,6 +198,30 @@ def _identified_twice(s: Story) -> None:
     s.add(replace(one, recorded_at_ns=one.recorded_at_ns + SECOND))
 
 
+def _identified_in_part(s: Story) -> None:
+    """Half of Git's records leave to two identifications what ran; Oak's say it, and its own the version."""
+    one = next(e for e in s.events if isinstance(e, SubjectIdentified) and e.subject == "git")
+    s.add(replace(one, recorded_at_ns=one.recorded_at_ns + SECOND))
+    s.edit(
+        s.trial(*s.runs(subject="git")[:15]),
+        subject_binary_sha256=None,
+        subject_version=None,
+        subject_source_sha256=None,
+        subject_dirty=None,
+    )
+    s.edit(
+        kind(SubjectIdentified, subject="oak_installed"),
+        binary_sha256=None,
+        source_sha256=None,
+        dirty=None,
+    )
+
+
+def _fixture_in_verdicts(s: Story) -> None:
+    """The records do not say the fixture version; the verdicts do."""
+    s.edit(kind(TrialRecorded), fixture_version=None)
+
+
 def _declared_again(s: Story) -> None:
     """The same declaration comes a second time, before the runs."""
     first = next(e for e in s.events if isinstance(e, CampaignDeclared))
@@ -527,6 +551,8 @@ HONEST: dict[str, tuple[Spec, Callable[[], tuple[AnyEvent, ...]]]] = {
     "honest_failed_twice": (SCRIPTED, lambda: told(SCRIPTED, _failed_twice)),
     "honest_rate_claimed": (more_acts.RATE, lambda: base(more_acts.RATE, more_acts.git_fails_often)),
     "honest_exact_claim": (AGENT, lambda: told(AGENT, lambda s: more_acts.exactly(s, 900, 1000))),
+    "honest_identified_in_part": (SCRIPTED, lambda: told(SCRIPTED, _identified_in_part)),
+    "honest_fixture_in_verdicts": (SCRIPTED, lambda: told(SCRIPTED, _fixture_in_verdicts)),
     "honest_scored_and_read": (ANSWERED, lambda: told(ANSWERED, _scored_and_read)),
     "honest_units_of_one_clock": (
         SCRIPTED_OPERATIONS,
@@ -660,7 +686,8 @@ def twins() -> Iterator[tuple[str, list[AnyEvent]]]:
 def named_alike() -> Iterator[tuple[str, list[AnyEvent]]]:
     """Two campaigns with the same trial names, in which the same runs ended before HEAD.
 
-    In the first nobody looked; in the second one run was read well, and the reader of the other failed.
+    In the first nobody looked; in the second one run was read well, and the reader of the other failed. One
+    pass of the second names the reading of the first.
     """
     first = Story(SCRIPTED, rebased(base(SCRIPTED), SCRIPTED, SCRIPTED, "named_first", 906))
     second = Story(SCRIPTED, list(first.events))
@@ -670,7 +697,11 @@ def named_alike() -> Iterator[tuple[str, list[AnyEvent]]]:
         one.drop(one.reads(a, b))
     second.add(reading(a), reading(b, outcome="unmeasured", exit_status=77, reason="instrument_missing"))
     second.edit(lambda e: getattr(e, "campaign", None) == "named_first", campaign="named_second")
-    yield "named_first", seal(first.events)
+    sealed = seal(first.events)
+    c = first.runs("pass", subject="git", reached_head=True)[3]
+    read = next(e for e in sealed if first.reads(c)(e))
+    second.edit(second.verdicts(c), reader_event_id=event_id(read))
+    yield "named_first", sealed
     yield "named_second", seal(second.events)
 
 

@@ -9,11 +9,14 @@ from campaigns import (
     SCRIPT_CONDITIONS,
     SECOND,
     Spec,
+    harness_failure,
     kind,
     passed,
+    replaced,
     respec,
     sha,
 )
+from more_acts import TWO_SCENARIOS
 from mutations import (
     AGENT,
     ANSWER,
@@ -37,6 +40,7 @@ from ledger.events import (
     CampaignDeclared,
     Claim,
     OracleJudged,
+    SubjectIdentified,
     TrialRecorded,
 )
 
@@ -53,6 +57,19 @@ def replacement_overtaken_in_silence(s: Story) -> None:
     s.late()
 
 
+@act(SCRIPTED, planned_slots="replaced_twice replaces_two replacement_elsewhere slot_twice")
+def replacements_in_a_tangle(s: Story) -> None:
+    """A failed replacement is tied to another slot too, and the attempt gets a second chain."""
+    old, new = s.runs(subject="oak_installed", repetition=5)
+    other = s.runs(subject="git", repetition=3)[1]
+    s.edit(s.verdicts(new), verdict="fail", reason="content_differs")
+    second = harness_failure(s.spec, s.slot(old), s.end_ns, 7)[0]
+    third = passed(s.spec, s.slot(old), s.end_ns + 100 * SECOND, 8)
+    assert isinstance(second, TrialRecorded) and isinstance(third[0], TrialRecorded)
+    s.add(second, *third, replaced(other, new), replaced(old, second), replaced(second, third[0]))
+    s.late()
+
+
 @act(SCRIPTED, planned_slots="slot_twice")
 def run_beside_one_that_was_replaced(s: Story) -> None:
     """Beside an attempt that nobody could read another was run, which nobody names and which passed."""
@@ -66,6 +83,13 @@ def run_beside_one_that_was_replaced(s: Story) -> None:
 def run_without_a_repetition(s: Story) -> None:
     """One run does not say which planned trial it is, in a cell where the others do."""
     s.edit(s.trial(s.runs("pass", subject="git")[4]), repetition=None)
+
+
+@act(TWO_SCENARIOS, planned_slots="off_plan_repetition")
+def one_run_too_many_and_early(s: Story) -> None:
+    """Before all others one run was made that would be the thirty-second of its cell."""
+    run = s.runs("pass", subject="git", scenario=SYNC.scenario)[0]
+    s.add(*passed(s.spec, s.slot(run, 31), s.spec.start_ns + SECOND))
 
 
 @act(OBSERVED, planned_slots="slots_missing slot_twice")
@@ -167,6 +191,30 @@ def core_plan_for_agent_runs(s: Story) -> None:
 def empty_core_campaign(s: Story) -> None:
     """A plan for the core lane and nothing else."""
     s.drop(lambda e: not isinstance(e, CampaignDeclared))
+
+
+# Identity
+
+
+@act(SCRIPTED, identity="binary_unknown version_unknown source_unknown dirty_unknown")
+def known_in_part_in_many_ways(s: Story) -> None:
+    """Four runs of Oak each lack another part of what ran, and nobody identified the subject."""
+    s.drop(kind(SubjectIdentified))
+    names = ("subject_binary_sha256", "subject_version", "subject_source_sha256", "subject_dirty")
+    for run, known in zip(
+        s.runs("pass", subject="oak_installed")[2:], ("0010", "0110", "1001", "0001"), strict=False
+    ):
+        lacking: dict[str, Any] = {n: None for n, word in zip(names, known, strict=True) if word == "0"}
+        s.edit(s.trial(run), **lacking)
+
+
+@act(SCRIPTED, identity="binary_unknown dirty_unknown")
+def one_binary_and_one_state_unknown(s: Story) -> None:
+    """One run, which timed out, does not say its binary, and one not whether its source was clean."""
+    s.drop(kind(SubjectIdentified))
+    run = s.runs("fail", subject="oak_installed", reached_head=True)[0]
+    s.edit(s.trial(run), status="timeout", exit_code=None, subject_binary_sha256=None)
+    s.edit(s.trial(s.runs("pass", subject="git")[2]), subject_dirty=None)
 
 
 # Order

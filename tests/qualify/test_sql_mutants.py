@@ -239,8 +239,12 @@ def test_pooled_campaigns_are_found_and_parallel_ones_are_not(tmp_path):
         assert taken <= found.pop(name)["sample_size"]
     taken = {"identity_used_elsewhere"}
     assert found.pop("named_first") == {"sample_size": taken}
-    unmeasured = {"planned_slots": {"slot_unmeasured"}, "failures": {"failure_not_shown"}}
-    assert found.pop("named_second") == {"sample_size": taken, **unmeasured}
+    assert found.pop("named_second") == {
+        "sample_size": taken,
+        "planned_slots": {"slot_unmeasured"},
+        "failures": {"failure_not_shown"},
+        "correctness_class": {"pass_reader_not_recorded"},
+    }
     taken |= {"trial_of_another_campaign"}
     assert found.pop("twin_second") == {"sample_size": taken}
     assert found.pop("twin_first") == {
