@@ -31,8 +31,8 @@ UNION ALL
 SELECT
     t.campaign, t.trial, min(t.event_id), arg_min(t.lane, t.event_id), arg_min(t.scenario, t.event_id),
     arg_min(t.scenario_version, t.event_id), arg_min(t.subject, t.event_id), arg_min(t.condition_key, t.event_id),
-    arg_min(t.repetition, t.event_id), arg_max(t.status, r.rank), arg_max(t.status_code, r.rank),
-    arg_max(t.exit_code, r.rank), bool_and(t.reached_head), min(t.started_at_ns), max(t.ended_at_ns),
+    arg_min(t.repetition, t.event_id), arg_max(t.status, r.rank), arg_max(t.status_code, (r.rank, t.status_code)),
+    arg_max(t.exit_code, (r.rank, t.exit_code)), bool_and(t.reached_head), min(t.started_at_ns), max(t.ended_at_ns),
     min(t.fixture_version), min(t.binary_key), count(*)
 FROM trial_facts AS t
 SEMI JOIN several USING (campaign, trial)

@@ -16,7 +16,7 @@ SELECT campaign, root, trial, step
 FROM chain;
 
 -- attempt_facts: what each attempt came to, from what was recorded and before anybody set it aside. Grain: campaign x trial.
--- Columns: those of attempts; passes, fails (verdicts that count), refused_verdicts, correctness_class (of a pass),
+-- Columns: those of attempts; passes, fails (verdicts that count), refused_verdicts, correctness_class (of its passes),
 -- infrastructure (a fact that speaks of a service, a machine or the harness), fact_outcome and, where it is unmeasured,
 -- unmeasured_reason and unmeasured_owner; conflict (which facts contradict each other), booked_as_failure (it is recorded
 -- as the agent's failure).
@@ -62,7 +62,7 @@ judged AS (
     SELECT
         campaign, trial, count(*) FILTER (passes), count(*) FILTER (fails), count(*) FILTER (unmeasured_by_subject),
         count(*) FILTER (unmeasured), count(*) FILTER (refused_verdict),
-        bool_and(before_head) FILTER (fails), bool_or(contradicted), min(correctness_class),
+        bool_and(before_head) FILTER (fails), bool_or(contradicted), any_value(correctness_class),
         count(DISTINCT correctness_class) FILTER (passes) + bool_or(passes AND correctness_class IS NULL)::INTEGER > 1,
         arg_max(reason, (owner, reason))
     FROM told
@@ -166,8 +166,8 @@ outcomes AS (
 SELECT
     campaign, trial, event_id, lane, scenario, scenario_version, subject, condition_key, repetition, status,
     status_code, exit_code, reached_head, started_at_ns, ended_at_ns, fixture_version, records, passes, fails,
-    refused_verdicts, correctness_class, infrastructure, ran, read_well, conflict, decision,
-    booked_as_failure, fact_outcome, binary_key,
+    refused_verdicts, CASE WHEN NOT classes_differ THEN correctness_class END AS correctness_class, infrastructure, ran,
+    read_well, conflict, decision, booked_as_failure, fact_outcome, binary_key,
     CASE
         WHEN fact_outcome <> 'unmeasured' THEN NULL
         WHEN verdict_reason IS NOT NULL THEN verdict_reason

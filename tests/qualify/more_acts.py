@@ -851,11 +851,13 @@ def everything_planned_twice(s: Story) -> None:
         oracle_version=9,
         fixture_version=9,
         contract_sha256="f" * 64,
+        evidence="committed_payload",
         tests=False,
         worktree=False,
         diagnostic=True,
     )
     s.replan(scenarios=(asked, less), criteria=s.spec.criteria * 2)
+    s.edit(kind(OracleJudged, depth="committed_tree"), depth="committed_payload")
     s.edit(kind(OracleJudged), tests=None, worktree=None)
     last = max(e.started_at_ns for e in s.runs() if e.started_at_ns)
     s.edit(kind(StudyCriteriaAttested), recorded_at_ns=last)
@@ -883,6 +885,7 @@ def every_run_recorded_in_two_cells(s: Story) -> None:
                 scenario_version=2,
                 subject="oak_main",
                 condition=SCRIPT_CONDITIONS[1],
+                repetition=(run.repetition or 0) + 100,
                 subject_binary_sha256=who.subject_binary_sha256,
                 subject_version=who.subject_version,
                 subject_source_sha256=who.subject_source_sha256,
@@ -901,8 +904,8 @@ def every_run_recorded_in_two_cells(s: Story) -> None:
 def worst_of_the_units(s: Story) -> None:
     """The timed units of some runs ended in different ways, and the worst of them is that of the run."""
 
-    def units(run: TrialRecorded, task: dict[str, Any], commit: dict[str, Any]) -> None:
-        for unit, facts in ((None, task), ("commit", commit)):
+    def units(run: TrialRecorded, *units: dict[str, Any]) -> None:
+        for unit, facts in zip((None, "commit", "status"), units, strict=False):
             s.edit(kind(TrialRecorded, trial=run.trial, operation=unit), **facts)
 
     for subject, run in zip(
@@ -911,7 +914,8 @@ def worst_of_the_units(s: Story) -> None:
         strict=True,
     ):
         code = {"exit_code": 127} if subject == "git" else {"status_code": "http_529"}
-        units(run, {"status_code": "gave_up"}, {"status": "error", **code})
+        lesser = {"exit_code": 1} if subject == "git" else {"status_code": "agent_error"}
+        units(run, {"status_code": "gave_up"}, {"status": "error", **code}, {"status": "error", **lesser})
     passes = iter(s.runs("pass", subject="oak_installed", operation=None, reached_head=True))
     for worse, worst in (
         ("error", "timeout"),
@@ -946,7 +950,7 @@ def passes_on_other_things(s: Story) -> None:
 def unmeasured_for_reasons_of_both_sides(s: Story) -> None:
     """Runs were not measured for reasons of the harness and of the subject's, at one look or at two."""
 
-    def not_judged(run: TrialRecorded, *reasons: str, **facts: Any) -> None:
+    def not_judged(run: TrialRecorded, *reasons: str | None, **facts: Any) -> None:
         read = next(e for e in s.events if s.reads(run)(e))
         s.drop(s.verdicts(run))
         words = {"verdict": "unmeasured", "depth": None, "manifest_sha256": None, **facts}
@@ -970,6 +974,10 @@ def unmeasured_for_reasons_of_both_sides(s: Story) -> None:
     not_read(next(passes), "deadline", "not_quiescent")
     not_read(next(passes), "cosmic_rays", "not_quiescent")
     not_judged(next(passes))
+    # A verdict without a reason has that of its reading.
+    run = next(passes)
+    s.edit(s.reads(run), outcome="unmeasured", exit_status=77, reason="deadline", manifest_sha256=None)
+    not_judged(run, None)
     # What is said of another subject is said of nobody.
     not_judged(next(passes), "deadline", subject="git")
     s.edit(s.verdicts(next(passes)), subject="git")

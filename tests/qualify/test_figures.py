@@ -14,6 +14,7 @@ from statistics import median
 import batch
 import msgspec
 import pytest
+import retold
 import sqlmutants as q
 
 from ledger import events as ev
@@ -391,3 +392,99 @@ def test_plan_history(con, events):
     ).fetchall()
     assert Counter(found) == expected
     assert max(r[-2] for r in found) == 2
+
+
+def test_replacement_chains(con, events):
+    """From every attempt that stands in for no other, along its replacements, a thousand steps at most."""
+    links = defaultdict(set)
+    for event in events.values():
+        if isinstance(event, ev.TrialReplaced):
+            links[event.campaign, event.trial].add(event.replacement)
+    later = {(campaign, new) for (campaign, _), news in links.items() for new in news}
+    expected = set()
+    for campaign, root in links.keys() - later:
+        here = {root}
+        for step in range(1001):
+            expected |= {(campaign, root, trial, step) for trial in here}
+            here = {new for trial in here for new in links[campaign, trial]}
+    found = con.execute("SELECT campaign, root, trial, step FROM replacement_chains").fetchall()
+    assert Counter(found) == Counter(expected)
+    assert max(r[-1] for r in found) > 1
+
+
+@pytest.fixture(scope="module")
+def told(con, events):
+    """Attempts, classes and facts as retold.py makes them of the events."""
+    known = {}
+
+    def hashed(*parts):
+        if parts not in known:
+            texts = ", ".join("?::VARCHAR" for _ in parts)
+            known[parts] = con.execute(f"SELECT hash({texts})", list(parts)).fetchone()[0]
+        return known[parts]
+
+    owners = {
+        r: rest for r, *rest in con.execute("SELECT reason, owner, before_head FROM reasons").fetchall()
+    }
+    codes = [r[0] for r in con.execute("SELECT pattern FROM infrastructure_codes").fetchall()]
+    runs = retold.attempts(events, hashed)
+    words = retold.classes(events, runs, owners, hashed)
+    return {
+        "attempts": list(runs.values()),
+        "correctness_classes": words,
+        "attempt_facts": retold.facts(events, runs, words, owners, codes),
+    }
+
+
+@pytest.mark.parametrize("name", ["attempts", "correctness_classes", "attempt_facts"])
+def test_attempts_and_classes_are_those_of_the_events(con, told, name):
+    """Each row in every column, over all campaigns."""
+    found = con.execute(f"SELECT * FROM {name}")
+    names = [d[0] for d in found.description]
+    expected = Counter(tuple(row[n] for n in names) for row in told[name])
+    have = Counter(found.fetchall())
+    assert len(have) > 20_000
+    assert [dict(zip(names, row, strict=True)) for row in list(have - expected)[:3]] == []
+    assert expected == have
+
+
+def plan_rows(name, event):
+    """What a view of plans says of the declaration that counts."""
+    plan = event.plan
+    match name:
+        case "campaign_subjects":
+            entries = Counter(s.subject for s in plan.subjects)
+            nulls = {s.subject: s.null_of for s in plan.subjects}
+            rows = ((s, nulls[s], entries[s], n) for s, n in numbered(entries).items())
+        case "campaign_scenarios":
+            listed = retold.scenarios(event)
+            rows = ((*s, *listed[s].values(), n) for s, n in numbered(listed).items())
+        case "campaign_conditions":
+            texts = Counter(ev.canonical(c).decode() for c in plan.conditions)
+            keys = {hashlib.sha256(text.encode()).hexdigest(): text for text in texts}
+            rows = ((k, keys[k], texts[keys[k]], n) for k, n in numbered(keys).items())
+        case "campaign_claims":
+            names = ("metric", "operation", "subject", "baseline", "direction", "size_permille", "scenario")
+            rows = ((n, *(getattr(c, x) for x in names)) for n, c in enumerate(plan.claims))
+        case "campaign_criteria":
+            rows = {(c.criterion, c.text_sha256) for c in plan.criteria}
+    return [(event.campaign, *row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "campaign_subjects",
+        "campaign_scenarios",
+        "campaign_conditions",
+        "campaign_claims",
+        "campaign_criteria",
+    ],
+)
+def test_views_of_plans_say_what_the_plans_say(con, events, name):
+    """Each entry of a plan once, numbered in the order of names."""
+    expected = Counter(
+        row for event in retold.declarations(events).values() for row in plan_rows(name, event)
+    )
+    assert Counter(con.execute(f"SELECT * FROM {name}").fetchall()) == expected
+    assert len(expected) > 50
