@@ -488,3 +488,74 @@ def test_views_of_plans_say_what_the_plans_say(con, events, name):
     )
     assert Counter(con.execute(f"SELECT * FROM {name}").fetchall()) == expected
     assert len(expected) > 50
+
+
+def test_campaigns_and_what_was_declared_of_them(con, events):
+    """Every campaign that an event but a decision mentions, and the declaration that counts."""
+    mentioned, declared = defaultdict(list), defaultdict(list)
+    for event_id, event in events.items():
+        campaign = getattr(event, "campaign", None)
+        if campaign is not None and not isinstance(event, ev.QualificationDecided):
+            mentioned[campaign].append(event_id)
+        if isinstance(event, ev.CampaignDeclared):
+            declared[campaign].append((event.recorded_at_ns, event_id, event))
+    expected = []
+    for campaign, ids in mentioned.items():
+        words = sorted(declared[campaign], key=lambda w: w[:2])
+        at_ns, event_id, event = words[0] if words else (None, None, None)
+        plan, order = event and event.plan, event and event.order
+        size = event and len(plan.subjects) * len(plan.scenarios) * len(plan.conditions)
+        expected.append(
+            (
+                campaign,
+                len(words),
+                len({(ev.canonical(e.plan), e.preregistered, repr(e.order)) for _, _, e in words}),
+                [i for _, i, _ in words],
+                event_id,
+                at_ns,
+                event and event.preregistered,
+                event and ev.canonical(plan).decode(),
+                event and ev.canonical_sha256(plan),
+                event and plan.lane,
+                event and plan.trials_per_cell,
+                order and order.algorithm,
+                order and order.seed,
+                order and order.extent,
+                event and size * plan.trials_per_cell,
+                min(ids),
+            )
+        )
+    found = con.execute("SELECT * FROM campaigns").fetchall()
+    assert sorted(found) == sorted(expected)
+    assert {row[1] for row in found} >= {0, 1, 2}
+
+
+def test_conditions_are_those_that_were_planned_or_met(con, events):
+    """Each condition of a campaign once, with its facts, and the same without its environment."""
+    planned = {
+        (name, ev.canonical_sha256(c)): (True, c)
+        for name, event in retold.declarations(events).items()
+        for c in event.plan.conditions
+    }
+    met = {
+        (event.campaign, ev.canonical_sha256(event.condition)): (False, event.condition)
+        for event in events.values()
+        if isinstance(event, ev.TrialRecorded)
+    }
+    found = con.execute("SELECT * FROM conditions")
+    names = [d[0] for d in found.description][4:-1]
+    expected = Counter(
+        (
+            *key,
+            word,
+            ev.canonical(c).decode(),
+            *(
+                ev.canonical(c.limits).decode() if n == "limits" and c.limits else getattr(c, n) or None
+                for n in names
+            ),
+            ev.canonical_sha256(msgspec.structs.replace(c, environment_id=None)),
+        )
+        for key, (word, c) in {**met, **planned}.items()
+    )
+    assert len(names) == 10 and sum(not row[2] for row in expected) > 10
+    assert Counter(found.fetchall()) == expected
