@@ -307,9 +307,11 @@ with open_ledger(sys.argv[1], read_only=True) as book:
 decided = time.perf_counter()
 json.dumps(decision.as_json())
 usage = resource.getrusage(resource.RUSAGE_SELF)
+with open("/proc/self/status") as status:  # the other figure begins with what the parent had
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
 print(json.dumps({
     "word": decision.word, "import": imported - start, "open": opened - imported, "decide": decided - opened,
-    "cpu": usage.ru_utime + usage.ru_stime, "mb": usage.ru_maxrss // 1024,
+    "cpu": usage.ru_utime + usage.ru_stime, "mb": peak // 1024,
     "bad": [(r.rule.id, v.what, v.detail) for r in decision.rules for v in r.violations][:5],
 }))
 """
