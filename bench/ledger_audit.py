@@ -10,10 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from typing import Any
@@ -21,7 +18,7 @@ from typing import Any
 import duckdb
 
 from bench.ledger_ingest import events
-from bench.memory import peak
+from bench.processes import oakledger, peak, timed
 from ledger import sqlfiles
 from ledger.checkpoints import keep
 from ledger.staging import Staging
@@ -48,23 +45,10 @@ def build(path: str, count: int, *, full: bool) -> int:
     return size
 
 
-def _command(path: str) -> list[str]:
-    return [sys.executable, "-m", "ledger.cli", "--ledger", path, "audit", "--json"]
-
-
-def audit(path: str) -> tuple[float, float]:
-    """Audit in a process of its own; returns wall and processor seconds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    started = time.perf_counter()
-    subprocess.run(_command(path), stdout=subprocess.DEVNULL, check=True)
-    wall = time.perf_counter() - started
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def measured(path: str, count: int, size: int, runs: int) -> list[dict[str, Any]]:
     """Return the rows of one ledger."""
-    found = [audit(path) for _ in range(runs)]
+    command = oakledger(path, "audit", "--json")
+    found = [timed(command) for _ in range(runs)]
     what = f"audit of {count:,} events of {size // count} bytes"
     walls, cpus = ([run[i] for run in found] for i in range(2))
     rows: list[dict[str, Any]] = [
@@ -76,7 +60,7 @@ def measured(path: str, count: int, size: int, runs: int) -> list[dict[str, Any]
         },
         {
             "name": f"{what}, peak of all processes",
-            "value": peak(_command(path)) / 2**20,
+            "value": peak(command) / 2**20,
             "unit": "MiB",
             "bound": 1024,
         },

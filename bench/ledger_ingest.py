@@ -13,16 +13,14 @@ import hashlib
 import json
 import os
 import random
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from typing import Any
 
-from bench.memory import peak
+from bench.processes import oakledger, peak, timed
 from ledger.events import (
     AnyEvent,
     Check,
@@ -189,23 +187,18 @@ def rows(count: int = EVENTS) -> list[dict[str, Any]]:
                 {"name": f"{what}, ledger file", "value": os.path.getsize(ledger) / 2**20, "unit": "MiB"},
             ]
             other = os.path.join(folder, "other.duckdb")
-            most = peak([sys.executable, "-m", "ledger.cli", "--ledger", other, "ingest", path])
+            most = peak(oakledger(other, "ingest", path))
             found.append(
                 {"name": f"{what}, peak of all processes", "value": most / 2**20, "unit": "MiB", "bound": 700}
             )
             for left in (path, other):
                 os.unlink(left)
-        walls, cpus = [], []
+        runs = []
         for run in range(SPOOL_RUNS):
             path = os.path.join(folder, f"spool-{run}.ndjson")
             write(path, SPOOL_EVENTS, f"bench/spool-{run}", full=True)
-            started = time.perf_counter()
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            command = [sys.executable, "-m", "ledger.cli", "--ledger", ledger, "ingest", path]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            walls.append(time.perf_counter() - started)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            runs.append(timed(oakledger(ledger, "ingest", path)))
+        walls, cpus = zip(*runs, strict=True)
         what = f"a spool of {SPOOL_EVENTS} into {count:,} events, whole process"
         found += [
             {"name": what, "value": statistics.median(walls) * 1000, "unit": "ms", "bound": 500},

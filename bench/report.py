@@ -8,14 +8,11 @@ time: on a busy machine that is the figure to compare.
 from __future__ import annotations
 
 import os
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from typing import Any
 
+from bench.processes import oakledger, timed
 from bench.qualify import make
 from ledger.store import open_ledger
 
@@ -24,21 +21,10 @@ LARGE_TRIALS = 333_000
 RUNS = 5
 
 
-def _run(ledger: str, *args: str) -> tuple[float, float]:
-    """Run a command of the tool and return its wall and processor seconds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "ledger.cli", "--ledger", ledger, *args], stdout=subprocess.DEVNULL, check=True
-    )
-    wall = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
 def _measured(name: str, bound: float, ledger: str, *args: str) -> dict[str, Any]:
-    _run(ledger, *args)
-    found = [_run(ledger, *args) for _ in range(RUNS)]
+    command = oakledger(ledger, *args)
+    timed(command)
+    found = [timed(command) for _ in range(RUNS)]
     return {
         "name": name,
         "value": statistics.median(w for w, _ in found),

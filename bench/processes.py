@@ -1,16 +1,35 @@
-"""Peak memory of a command with all its processes.
+"""What a command costs with all its processes: time, or peak memory.
 
-Sampled while it runs, which costs processor time of its own: a run whose memory is measured is not timed.
+Memory is sampled while the command runs, which costs processor time of its own: a run whose memory is
+measured is not timed.
 """
 
 from __future__ import annotations
 
+import resource
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
 _EVERY_S = 0.05
+
+
+def oakledger(ledger: str, *arguments: str) -> list[str]:
+    """The command line of the tool on a ledger."""
+    return [sys.executable, "-m", "ledger.cli", "--ledger", ledger, *arguments]
+
+
+def timed(command: Sequence[str]) -> tuple[float, float]:
+    """Run a command, which must end with status 0, and return wall and processor seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    wall = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _tree_memory(pid: int) -> int:
