@@ -76,8 +76,11 @@ def view(name: str) -> View:
 
 
 @cache
-def _mentions(known: tuple[View, ...]) -> dict[str, tuple[str, ...]]:
-    """Return the views that each view mentions, in the order of the files."""
+def mentions(known: tuple[View, ...]) -> dict[str, tuple[str, ...]]:
+    """Return, for each of some views in the order of their files, the ones before it that it mentions.
+
+    A word that is the name of a later view is a column.
+    """
     names: list[str] = []
     found: dict[str, tuple[str, ...]] = {}
     for one in known:
@@ -86,20 +89,28 @@ def _mentions(known: tuple[View, ...]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def below(name: str) -> dict[str, bool]:
-    """Return the views that a view's stored text names first, in order, and whether each is taken by name."""
-    mentions = _mentions(shipped())
-    found: dict[str, bool] = {}
+def builds_on(name: str, whole: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Return the views that a view builds on, itself left out, in the order of the files.
+
+    What those named in `whole` build on themselves is left out.
+    """
+    direct = mentions(shipped())
+    found: set[str] = set()
 
     def add(mentioned: tuple[str, ...]) -> None:
         for other in mentioned:
             if other not in found:
-                found[other] = other in _BY_NAME
-                if other not in _BY_NAME:
-                    add(mentions[other])
+                found.add(other)
+                if other not in whole:
+                    add(direct[other])
 
-    add(mentions[name])
-    return {one.name: found[one.name] for one in shipped() if one.name in found}
+    add(direct[name])
+    return tuple(one.name for one in shipped() if one.name in found)
+
+
+def below(name: str) -> dict[str, bool]:
+    """Return the views that a view's stored text names first, in order, and whether each is taken by name."""
+    return {other: other in _BY_NAME for other in builds_on(name, _BY_NAME)}
 
 
 def stored(one: View) -> str:

@@ -80,11 +80,8 @@ def find(ledger: Ledger, ref: str, kind: str | None = None) -> Row:
     Raises NotFoundError: nothing has this name (near misses are named), or several events start so.
     """
     con = ledger.con
-    names: list[str] = []
-    if kind in (None, "campaign"):
-        names = campaigns(ledger)
-        if ref in names:
-            return _campaign(ledger, ref)
+    if kind in (None, "campaign") and ledger.has_campaign(ref):
+        return _campaign(ledger, ref)
     if kind in (None, "trial"):
         rows = con.execute("SELECT DISTINCT campaign FROM events WHERE trial = ? LIMIT 20", [ref]).fetchall()
         if rows:
@@ -103,6 +100,7 @@ def find(ledger: Ledger, ref: str, kind: str | None = None) -> Row:
             )
         if ids:
             return _event(ledger, rows[0][1])
+    names = campaigns(ledger) if kind in (None, "campaign") else []
     raise NotFoundError(_missing(con, ref, kind, names))
 
 
@@ -220,14 +218,8 @@ def _needed() -> list[View]:
     """Return the view of the classes and what it is made of, in order, without the events themselves."""
     from ledger import views
 
-    shipped = [v for v in views.shipped() if v.file != views.SOURCE_FILE]
-    names = [v.name for v in shipped]
-    wanted = {"correctness_classes"}
-    for at in range(names.index("correctness_classes"), -1, -1):
-        if names[at] in wanted:
-            # A word that is the name of a later view is a column here.
-            wanted.update(set(re.findall(r"\w+", shipped[at].select)) & set(names[:at]))
-    return [v for v in shipped if v.name in wanted]
+    wanted = {*views.builds_on("correctness_classes"), "correctness_classes"}
+    return [v for v in views.shipped() if v.name in wanted and v.file != views.SOURCE_FILE]
 
 
 def _last_decision(con: duckdb.DuckDBPyConnection, campaign: str) -> Row | None:

@@ -30,6 +30,7 @@ from mutations import (
     Story,
     act,
     always,
+    each_on_its_own_machine,
     every_rule,
     invalidated,
     replace,
@@ -156,10 +157,7 @@ def copies_among_timed_units(s: Story) -> None:
 )
 def one_side_on_an_unknown_machine(s: Story) -> None:
     """Git was measured on one machine and nobody knows where Oak was; the plan says so."""
-    here = s.spec.conditions[0]
-    there = replace(here, environment_id=None)
-    s.replan(conditions=(here, there))
-    s.edit(s.trial(*s.runs(subject="oak_installed")), condition=there)
+    each_on_its_own_machine(s, None)
 
 
 @act(

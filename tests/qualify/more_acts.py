@@ -35,6 +35,7 @@ from mutations import (
     Story,
     act,
     always,
+    claim,
     conflict_rule,
     contradict,
     every_rule,
@@ -478,33 +479,29 @@ def unlaunched_without_head_left(s: Story) -> None:
 # Claims
 
 
-def _claiming(s: Story, *claims: Claim) -> None:
-    s.replan(claims=claims)
-
-
 @act(AGENT, noise_floor="claim_without_subjects claim_without_null")
 def claim_with_the_null_as_baseline(s: Story) -> None:
     """Oak is claimed to be faster than the null of Git."""
-    _claiming(s, Claim("wall_ns", "oak_installed", "git_again", "lower", 100))
+    claim(s, Claim("wall_ns", "oak_installed", "git_again", "lower", 100))
 
 
 @act(AGENT, noise_floor="claim_without_subjects metric_unmeasured claim_without_null")
 def claim_against_an_unplanned_baseline(s: Story) -> None:
     """Oak is claimed to be faster than something that was not measured."""
-    _claiming(s, Claim("wall_ns", "oak_installed", "git_main", "lower", 100))
+    claim(s, Claim("wall_ns", "oak_installed", "git_main", "lower", 100))
 
 
 @act(AGENT, noise_floor="claim_without_subjects effect_smaller_than_claimed effect_within_noise")
 def claim_against_itself(s: Story) -> None:
     """Git is claimed to be faster than Git."""
-    _claiming(s, Claim("wall_ns", "git", "git", "lower", 100))
+    claim(s, Claim("wall_ns", "git", "git", "lower", 100))
 
 
 @act(AGENT, noise_floor="claim_without_scenario")
 def one_of_two_claims_on_another_scenario(s: Story) -> None:
     """One claim is on the scenario of the plan, the other on none."""
     good = s.spec.claims[0]
-    _claiming(s, good, replace(good, scenario="wide_config_refactor"))
+    claim(s, good, replace(good, scenario="wide_config_refactor"))
 
 
 @act(

@@ -1020,10 +1020,10 @@ def one_run_elsewhere(s: Story) -> None:
     order="order_not_shown",
     also="each planned cell of the other machine is empty, and no block has both subjects",
 )
-def each_on_its_own_machine(s: Story) -> None:
+def each_on_its_own_machine(s: Story, other: str | None = OTHER_ENVIRONMENT) -> None:
     """Git was measured on one machine and Oak on another; the plan names both."""
     here = s.spec.conditions[0]
-    there = replace(here, environment_id=OTHER_ENVIRONMENT)
+    there = replace(here, environment_id=other)
     s.replan(conditions=(here, there))
     s.edit(s.trial(*s.runs(subject="oak_installed")), condition=there)
 
@@ -2055,32 +2055,33 @@ def another_conflict_decided(s: Story) -> None:
 # Rule 11: claims above the noise floor
 
 
-def _claims(s: Story, *claims: Claim) -> None:
+def claim(s: Story, *claims: Claim) -> None:
+    """Put claims in the place of those of the plan."""
     s.replan(claims=claims)
 
 
 @act(AGENT, noise_floor="effect_smaller_than_claimed")
 def claim_too_large(s: Story) -> None:
     """Thirty per cent were measured and sixty are claimed."""
-    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 600))
+    claim(s, Claim("wall_ns", "oak_installed", "git", "lower", 600))
 
 
 @act(AGENT, noise_floor="effect_within_noise")
 def claim_within_noise(s: Story) -> None:
     """Half a per cent is claimed, less than Git differs from itself."""
-    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 5))
+    claim(s, Claim("wall_ns", "oak_installed", "git", "lower", 5))
 
 
 @act(AGENT, noise_floor="effect_smaller_than_claimed effect_within_noise")
 def claim_in_the_wrong_direction(s: Story) -> None:
     """Git is claimed to be the faster one."""
-    _claims(s, Claim("wall_ns", "git", "oak_installed", "lower", 100))
+    claim(s, Claim("wall_ns", "git", "oak_installed", "lower", 100))
 
 
 @act(AGENT, noise_floor="effect_smaller_than_claimed effect_within_noise")
 def claim_of_more_that_is_less(s: Story) -> None:
     """More is claimed where less was measured."""
-    _claims(s, Claim("wall_ns", "oak_installed", "git", "higher", 100))
+    claim(s, Claim("wall_ns", "oak_installed", "git", "higher", 100))
 
 
 @act(
@@ -2089,7 +2090,7 @@ def claim_of_more_that_is_less(s: Story) -> None:
 )
 def claim_without_null(s: Story) -> None:
     """Nobody measured Git against itself."""
-    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 100))
+    claim(s, Claim("wall_ns", "oak_installed", "git", "lower", 100))
 
 
 @act(AGENT, noise_floor="metric_unmeasured")
@@ -2109,13 +2110,13 @@ def claim_on_a_missing_metric(s: Story) -> None:
 @act(AGENT, noise_floor="metric_unmeasured noise_unmeasured")
 def claim_on_an_unknown_metric(s: Story) -> None:
     """Energy is claimed and nobody measured it."""
-    _claims(s, Claim("energy_uj", "oak_installed", "git", "lower", 100))
+    claim(s, Claim("energy_uj", "oak_installed", "git", "lower", 100))
 
 
 @act(AGENT, noise_floor="metric_unmeasured noise_unmeasured")
 def claim_on_an_unknown_operation(s: Story) -> None:
     """A timed unit is claimed that no record has."""
-    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 100, operation="commit"))
+    claim(s, Claim("wall_ns", "oak_installed", "git", "lower", 100, operation="commit"))
 
 
 @act(AGENT, noise_floor="metric_unmeasured")
@@ -2149,25 +2150,25 @@ def null_of_nothing(s: Story) -> None:
 @act(AGENT, noise_floor="claim_without_subjects metric_unmeasured")
 def claim_on_an_unplanned_subject(s: Story) -> None:
     """A subject is claimed to be faster that the plan does not have."""
-    _claims(s, Claim("wall_ns", "oak_main", "git", "lower", 100))
+    claim(s, Claim("wall_ns", "oak_main", "git", "lower", 100))
 
 
 @act(AGENT, noise_floor="claim_without_subjects effect_smaller_than_claimed effect_within_noise")
 def claim_against_the_null(s: Story) -> None:
     """The null is claimed to be faster than what it measures again."""
-    _claims(s, Claim("wall_ns", "git_again", "git", "lower", 100))
+    claim(s, Claim("wall_ns", "git_again", "git", "lower", 100))
 
 
 @act(AGENT, noise_floor="claim_without_scenario")
 def claim_on_another_scenario(s: Story) -> None:
     """The claim is on a scenario that the plan does not compare."""
-    _claims(s, Claim("wall_ns", "oak_installed", "git", "lower", 100, scenario="wide_config_refactor"))
+    claim(s, Claim("wall_ns", "oak_installed", "git", "lower", 100, scenario="wide_config_refactor"))
 
 
 @act(AGENT, noise_floor="effect_smaller_than_claimed effect_within_noise")
 def better_success_rate_claimed(s: Story) -> None:
     """The rates are hardly apart and a difference is claimed."""
-    _claims(s, Claim("success_rate_permille", "oak_installed", "git", "higher", 50))
+    claim(s, Claim("success_rate_permille", "oak_installed", "git", "higher", 50))
 
 
 # Rule 12: declared in time

@@ -524,10 +524,7 @@ class Trial:
         #: A view that is without rows here and stays so.
         self.empty = empty
         self.order = [v for v in views.shipped() if v.name != "violations"]
-        self.direct = {
-            v.name: [o.name for o in self.order if o.name != v.name and re.search(rf"\b{o.name}\b", v.select)]
-            for v in self.order
-        }
+        self.direct = views.mentions(tuple(self.order))
         self.digests = {v.name: self.digest(v.name) for v in self.order}
         self.observed = (
             {v.name for v in self.order if v.name.startswith("rule_")} | set(batch.SHOWN) | LOOKED_AT
