@@ -28,7 +28,7 @@ from ledger.audit_tree import Claim, OriginTree, check_numbers, fold, is_sha256,
 from ledger.checkpoints import CheckpointError, Note, PublicKey, SignatureError
 from ledger.errors import EXIT_LEDGER, EXIT_OK, LedgerDamagedError, LedgerOpenError
 from ledger.scratch import scratch
-from ledger.store import SCHEMA_VERSION, Checkpoint, Ledger, check_header, connect
+from ledger.store import SCHEMA_VERSION, Checkpoint, Ledger, check_header, connect, stored_views
 
 __all__ = ["AuditReport", "Finding", "audit_ledger"]
 
@@ -158,8 +158,9 @@ def _audit(
     source = Source(con, path)
     try:
         main = source.cursor()
-        _check_meta(main, source, findings)
-        findings.extend(check_catalogue(main, source.database, of_another_version=_has_other_views(main)))
+        meta = _check_meta(main, source, findings)
+        other = meta.get("views") not in (None, stored_views())
+        findings.extend(check_catalogue(main, source.database, of_another_version=other))
         claims = _Claims(findings)
         claims.add_rows(main)
         beside = list(notes.kept(path)) if kept else []
@@ -194,7 +195,8 @@ def _order(finding: Finding) -> tuple[bool, str, int, str, str]:
     return finding.origin is not None, finding.origin or "", seq, finding.code, finding.detail
 
 
-def _check_meta(con: duckdb.DuckDBPyConnection, source: Source, findings: Findings) -> None:
+def _check_meta(con: duckdb.DuckDBPyConnection, source: Source, findings: Findings) -> dict[str, str]:
+    """Check what a file says of itself, and return it."""
     meta = dict(con.execute("SELECT key, value FROM audited_ledger_meta").fetchall())
     if not meta and not con.execute("SELECT 1 FROM audited_checkpoints LIMIT 1").fetchone():
         present = con.execute(
@@ -217,11 +219,7 @@ def _check_meta(con: duckdb.DuckDBPyConnection, source: Source, findings: Findin
         findings.add(Finding("meta", "ledger_meta does not say the schema version"))
     if not meta.get("origin"):
         findings.add(Finding("meta", "ledger_meta does not say the origin: nothing can be appended"))
-
-
-def _has_other_views(con: duckdb.DuckDBPyConnection) -> bool:
-    row = con.execute("SELECT max(value) FROM audited_ledger_meta WHERE key = 'views_sha256'").fetchone()
-    return row is not None and row[0] is not None and row[0] != sqlfiles.views_sha256()
+    return meta
 
 
 class _Claims:

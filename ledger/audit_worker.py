@@ -17,7 +17,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
@@ -27,10 +26,6 @@ YES, NO = b"1", b"0"
 # How typed columns are written in one text: a mark before each value, another one for null, and what parts
 # columns and rows. No field of an event can hold the separators; a column that does makes one part too many.
 VALUE, NULL, COLUMN_END, ROW_END = "=", "-", "\x01", "\x03"
-
-#: Events decoded at a time: few enough that they stay in the processor's cache.
-_BATCH = 512
-
 
 #: Tells the C library of Linux to keep freed memory: giving back and fetching again the same few megabytes
 #: for every chunk would cost more than checking it.
@@ -56,12 +51,11 @@ class Chunk:
         Each id must be the leaf hash of its payload, each payload a canonical known event, and the columns
         what it says. A false answer says only that the chunk deserves a closer look, row by row.
         """
-        from ledger.decode_many import decode_canonical
-        from ledger.events import MAX_EVENT_BYTES
+        from ledger.decode_many import decode_in_batches
 
         text = self.payloads
         lines = text.split(b"\n")
-        if len(lines) != self.count or max(map(len, lines)) > MAX_EVENT_BYTES:
+        if len(lines) != self.count:
             return False
         if b"N" in text and b'"None"' in text:  # one letter is found many times faster than four
             return False
@@ -70,14 +64,7 @@ class Chunk:
             return False
         columns: list[str] = []
         describe = _describers()
-        text += b"\n"
-        ends = list(accumulate(map(len, lines)))
-        start = 0
-        for last in range(_BATCH - 1, self.count + _BATCH - 1, _BATCH):
-            last = min(last, self.count - 1)
-            end = ends[last] + last + 1
-            events = decode_canonical(text[start:end])
-            start = end
+        for events in decode_in_batches(lines):
             if events is None:
                 return False
             columns += [describe[type(event)](event) for event in events]

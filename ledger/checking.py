@@ -19,11 +19,9 @@ import msgspec
 from ledger.decode import decode
 from ledger.errors import BadEventError, OakledgerError
 from ledger.events import (
-    MAX_EVENT_BYTES,
     AnyEvent,
     EnvironmentObserved,
     SubjectIdentified,
-    TrialRecorded,
     canonical_sha256,
 )
 from ledger.inputs import Block
@@ -34,9 +32,6 @@ FUTURE_NS = 86_400 * 10**9
 
 #: Bytes from which on a block is first tried as a whole.
 _WORTH_BATCHES = 256 << 10
-
-#: Events decoded at a time: few enough that they stay in the processor's cache.
-_BATCH = 512
 
 #: Numbers that one line may use in the staging order.
 NUMBERS_PER_LINE = 4
@@ -107,29 +102,23 @@ def check(block: Block, now_ns: int) -> Checked:
 
 def _check_canonical(block: Block, latest: int) -> Checked | None:
     """Check a block that has nothing but good events in canonical form, as spools do; null: it has not."""
-    from ledger.decode_many import decode_canonical  # takes time to make, which a small file need not pay
+    from ledger.decode_many import decode_in_batches  # takes time to make, which a small file need not pay
 
     lines = block.data[:-1].split(b"\n")
-    if max(map(len, lines)) > MAX_EVENT_BYTES:
-        return None
-    result = Checked(lines=len(lines), events=len(lines))
     staged: list[bytes] = []
-    for start in range(0, len(lines), _BATCH):
-        batch = lines[start : start + _BATCH]
-        events = decode_canonical(b"\n".join(batch) + b"\n")
-        if events is None:
+    for events in decode_in_batches(lines):
+        if events is None or _latest_time(events) > latest:
             return None
-        if _latest_time(events) > latest:
-            return None
-        number = (block.line + start) * NUMBERS_PER_LINE
-        numbers = range(number, number + len(batch) * NUMBERS_PER_LINE, NUMBERS_PER_LINE)
-        staged += [
-            staged_line(number, line, event.source, event.ordinal)
-            for number, line, event in zip(numbers, batch, events, strict=True)
-        ]
-    result.payload_bytes = len(block.data) - len(lines)
-    result.staged = b"".join(staged)
-    return result
+        for event in events:
+            number = (block.line + len(staged)) * NUMBERS_PER_LINE
+            staged.append(staged_line(number, lines[len(staged)], event.source, event.ordinal))
+        del events  # before the next batch comes into being: its memory is warm
+    return Checked(
+        lines=len(lines),
+        events=len(lines),
+        payload_bytes=len(block.data) - len(lines),
+        staged=b"".join(staged),
+    )
 
 
 def _latest_time(events: list[Any]) -> int:
@@ -153,8 +142,8 @@ def _check_lines(block: Block, now_ns: int, latest: int) -> Checked:
         result.lines += 1
         try:
             events = events_of_line(line)
-            for event, _ in events:
-                if event.recorded_at_ns > latest or type(event) is TrialRecorded:
+            if _latest_time([event for event, _ in events]) > latest:
+                for event, _ in events:
                     _refuse_future(event, latest, now_ns)
         except BadEventError as e:
             result.rejects.append(Reject(number, str(e), line))

@@ -8,7 +8,7 @@ is matched once. Both steps use the types of `ledger.events`, which alone descri
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from operator import attrgetter
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -16,9 +16,12 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
-from ledger.events import AnyEvent
+from ledger.events import MAX_EVENT_BYTES, AnyEvent
 from ledger.fields import Plain, Sha256
 from ledger.upcast import STEPS
+
+#: Events decoded at a time: few enough that they stay in the processor's cache.
+BATCH = 512
 
 #: Takes the values of one field of a batch, and raises msgspec.ValidationError for one that does not match.
 _Matcher = Callable[[Iterable[Any]], None]
@@ -242,3 +245,14 @@ def decode_canonical(lines: bytes) -> list[Any] | None:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     return events
+
+
+def decode_in_batches(lines: list[bytes]) -> Iterator[list[Any] | None]:
+    """Yield the events of one batch of lines after another, None instead of those of a batch that has none.
+
+    As `decode_canonical`, and a line that is too long for an event is none.
+    """
+    for start in range(0, len(lines), BATCH):
+        batch = lines[start : start + BATCH]
+        fits = max(map(len, batch)) <= MAX_EVENT_BYTES
+        yield decode_canonical(b"\n".join(batch) + b"\n") if fits else None

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -259,6 +259,13 @@ class Ledger:
             return Checkpoint(origin, 0, EMPTY_ROOT)
         return Checkpoint(origin, int(row[0]), bytes.fromhex(row[1]))
 
+    def has_campaign(self, name: str) -> bool:
+        """Return whether any event but a decision mentions a campaign."""
+        row = self.con.execute(
+            "SELECT 1 FROM events WHERE campaign = ? AND kind <> 'qualification_decided' LIMIT 1", [name]
+        ).fetchone()
+        return row is not None
+
     def append(self, events: Iterable[AnyEvent]) -> AppendResult:
         """Append event structs as one transaction; known events are skipped, an empty batch is fine.
 
@@ -327,10 +334,11 @@ class Ledger:
         con.execute(
             f"CREATE OR REPLACE TEMP TABLE staged AS SELECT n, event_id, source, ordinal FROM {table}"  # noqa: S608 - our own temporary files
         )
-        conflicts = self._key_conflicts(con, table)
+        staged = _Staged.of(con)
+        conflicts = self._key_conflicts(con, table, staged)
         if conflicts and not leave_out_conflicts:
             raise StagedConflictError(conflicts)
-        position = None if conflicts else _position_by_number(con)
+        position = None if conflicts else _position_by_number(con, staged)
         if position is None:
             con.execute(
                 "CREATE OR REPLACE TEMP TABLE fresh AS "
@@ -393,7 +401,9 @@ class Ledger:
                 f"{self.path} has a damaged tree frontier ({e}): run oakledger audit"
             ) from e
 
-    def _key_conflicts(self, con: duckdb.DuckDBPyConnection, table: str) -> list[KeyConflict]:
+    def _key_conflicts(
+        self, con: duckdb.DuckDBPyConnection, table: str, staged: _Staged
+    ) -> list[KeyConflict]:
         """Find the staged events whose producer key has other content (design section 4).
 
         What the ledger knows counts, else what was staged first.
@@ -406,11 +416,7 @@ class Ledger:
         )
         con.execute("CREATE OR REPLACE TEMP TABLE conflicting AS FROM known WHERE event_id <> kept")
         # An event id stands for one key, so as many keys as ids means that no key has two of them.
-        counts = con.execute(
-            "SELECT (SELECT count(*) FROM (SELECT DISTINCT event_id FROM staged)), "
-            "(SELECT count(*) FROM (SELECT DISTINCT source, ordinal FROM staged))"
-        ).fetchone()
-        if counts is None or counts[0] != counts[1]:
+        if staged.ids != staged.keys:
             con.execute(
                 "INSERT INTO conflicting "
                 "SELECT s.n, s.source, s.ordinal, s.event_id, k.kept FROM staged s JOIN ("
@@ -447,23 +453,38 @@ class Ledger:
         ]
 
 
-def _position_by_number(con: duckdb.DuckDBPyConnection) -> str | None:
+class _Staged(NamedTuple):
+    """What is staged: events, their first and last number, and how many ids and producer keys they have."""
+
+    events: int
+    first: int
+    last: int
+    ids: int
+    keys: int
+
+    @classmethod
+    def of(cls, con: duckdb.DuckDBPyConnection) -> _Staged:
+        row = con.execute(
+            "SELECT count(*), min(n), max(n), (SELECT count(*) FROM (SELECT DISTINCT event_id FROM staged)), "
+            "(SELECT count(*) FROM (SELECT DISTINCT source, ordinal FROM staged)) FROM staged"
+        ).fetchone()
+        assert row is not None
+        return cls(*row)
+
+
+def _position_by_number(con: duckdb.DuckDBPyConnection, staged: _Staged) -> str | None:
     """Return the position of a staged event among the new ones as SQL over its number n.
 
     That can be said when every event is new, none came twice and the numbers have no holes, as in a file of
     nothing but good events; null when it cannot. It saves the join with the table of new events.
     """
-    row = con.execute(
-        "SELECT count(*), min(n), max(n), (SELECT count(*) FROM (SELECT DISTINCT event_id FROM staged)), "
-        "(SELECT count(*) FROM known) FROM staged"
-    ).fetchone()
-    assert row is not None
-    count, first, last, distinct, known = row
-    if known or distinct != count or (last - first) % max(count - 1, 1):
+    known = con.execute("SELECT 1 FROM known LIMIT 1").fetchone()
+    span, steps = staged.last - staged.first, max(staged.events - 1, 1)
+    if known or staged.ids != staged.events or span % steps:
         return None
-    step = max(last - first, 1) // max(count - 1, 1)
-    odd = con.execute("SELECT count(*) FROM staged WHERE (n - ?) % ? <> 0", [first, step]).fetchone()
-    return f"(n - {first}) // {step}" if odd == (0,) else None
+    step = max(span, 1) // steps
+    odd = con.execute("SELECT count(*) FROM staged WHERE (n - ?) % ? <> 0", [staged.first, step]).fetchone()
+    return f"(n - {staged.first}) // {step}" if odd == (0,) else None
 
 
 def append_memory(events: int) -> int:
@@ -501,16 +522,25 @@ def _create(con: duckdb.DuckDBPyConnection, origin: str | None) -> None:
             str(SCHEMA_VERSION),
             origin or f"oakledger/{secrets.token_hex(8)}",
             sqlfiles.views_sha256(),
-            _views_stored(views.shipped()),
+            stored_views(),
         ],
     )
     con.execute("COMMIT")
 
 
+def stored_views() -> str:
+    """Return what a ledger says of its views that has this package's: a line a view."""
+    return _views_stored(views.shipped())
+
+
+def _views_of(con: duckdb.DuckDBPyConnection) -> str | None:
+    row = con.execute("SELECT value FROM ledger_meta WHERE key = 'views'").fetchone()
+    return None if row is None else str(row[0])
+
+
 def has_shipped_views(con: duckdb.DuckDBPyConnection) -> bool:
     """Return whether a ledger says that its views are those of this package, and not of another version."""
-    row = con.execute("SELECT value FROM ledger_meta WHERE key = 'views'").fetchone()
-    return row is not None and row[0] == _views_stored(views.shipped())
+    return _views_of(con) == stored_views()
 
 
 def _refresh_views(con: duckdb.DuckDBPyConnection) -> None:
@@ -520,17 +550,15 @@ def _refresh_views(con: duckdb.DuckDBPyConnection) -> None:
     """
     if has_shipped_views(con):
         return
-    row = con.execute("SELECT value FROM ledger_meta WHERE key = 'views'").fetchone()
-    stored = _views_stored(views.shipped())
     con.execute("BEGIN TRANSACTION")
     _create_views(con)
     names = {view.name for view in views.shipped()}
-    for line in str(row[0]).splitlines() if row is not None else ():
+    for line in (_views_of(con) or "").splitlines():
         if (name := line.split(" ")[0]) not in names:
             con.execute('DROP VIEW IF EXISTS "' + name.replace('"', '""') + '"')
     con.execute(
         "INSERT OR REPLACE INTO ledger_meta VALUES ('views_sha256', ?), ('views', ?)",
-        [sqlfiles.views_sha256(), stored],
+        [sqlfiles.views_sha256(), stored_views()],
     )
     con.execute("COMMIT")
 

@@ -115,12 +115,12 @@ def _decide(ctx: Context, campaign: str, form: str, *, recorded: bool) -> Decisi
     from ledger.store import has_shipped_views
     from qualify.decision import decide
 
-    if recorded:
-        with ctx.open(read_only=True) as ledger:
-            current = has_shipped_views(ledger.con)
-        if not current:
-            ctx.open().close()
-    with ctx.open(read_only=True) as ledger:
+    ledger = ctx.open(read_only=True)
+    if recorded and not has_shipped_views(ledger.con):
+        ledger.close()
+        ctx.open().close()
+        ledger = ctx.open(read_only=True)
+    with ledger:
         report = audit_ledger(ledger)
         if not report.ok:
             _refuse(ctx, report, form)

@@ -196,10 +196,7 @@ def decide(ledger: Ledger, campaign: str) -> Decision:
     fails.
     """
     try:
-        known = ledger.con.execute(
-            "SELECT 1 FROM events WHERE campaign = ? AND kind <> 'qualification_decided' LIMIT 1", [campaign]
-        ).fetchone()
-        if known is None:
+        if not ledger.has_campaign(campaign):
             raise NoSuchCampaignError(
                 f"no event in {ledger.path} mentions campaign {_shown(campaign)}: "
                 'list them with oakledger sql "FROM plan_history"'

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 
 import click
 import duckdb
 
 from ledger.cli.context import Context, json_option, pass_context
 from ledger.errors import OakledgerError
+from ledger.scratch import scratch
 
 
 @click.command()
@@ -36,7 +36,7 @@ def export(context: Context, folder: str, as_json: bool) -> None:
         raise OakledgerError(f"{parent} is no directory: make it first, nothing was written")
     with (
         context.open(read_only=True) as ledger,
-        tempfile.TemporaryDirectory(prefix=".oakledger-export-", dir=parent) as draft,
+        scratch(parent) as draft,
     ):
         target = os.path.join(draft, "parquet")
         os.mkdir(target)

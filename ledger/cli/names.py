@@ -43,10 +43,10 @@ def near(name: str, known: list[str]) -> str:
 
 def require_campaign(ledger: Ledger, name: str) -> None:
     """Raise NoSuchCampaignError, with near misses, unless some event mentions the campaign."""
-    known = campaigns(ledger)
-    if name not in known:
+    if not ledger.has_campaign(name):
         shown = repr(name if len(name) <= 200 else name[:200] + "...")
-        raise NoSuchCampaignError(f"no event in {ledger.path} mentions campaign {shown}{near(name, known)}")
+        hint = near(name, campaigns(ledger))
+        raise NoSuchCampaignError(f"no event in {ledger.path} mentions campaign {shown}{hint}")
 
 
 def complete_campaign(

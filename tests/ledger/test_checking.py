@@ -8,6 +8,7 @@ import pytest
 
 from ledger import checking
 from ledger.checking import FUTURE_NS, NUMBERS_PER_LINE, check
+from ledger.decode_many import BATCH
 from ledger.events import MAX_EVENT_BYTES, canonical
 from ledger.inputs import Block
 
@@ -27,8 +28,8 @@ def by_lines(one):
 def lines(one_of_each):
     """Canonical events of every kind, more than one batch of them."""
     kinds = len(one_of_each())
-    many = [canonical(e) for n in range(checking._BATCH // kinds + 2) for e in one_of_each("many", n * kinds)]
-    assert len(many) > checking._BATCH
+    many = [canonical(e) for n in range(BATCH // kinds + 2) for e in one_of_each("many", n * kinds)]
+    assert len(many) > BATCH
     return many
 
 

@@ -180,7 +180,7 @@ def test_numbers_with_holes_or_known_events_give_dense_positions_too(
     said: list[str | None] = []
     original = ledger.store._position_by_number
     monkeypatch.setattr(
-        ledger.store, "_position_by_number", lambda con: said.append(original(con)) or said[-1]
+        ledger.store, "_position_by_number", lambda *given: said.append(original(*given)) or said[-1]
     )
     with Staging() as staging:
         lines = [

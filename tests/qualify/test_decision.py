@@ -248,6 +248,12 @@ def test_near_misses_of_a_campaign_are_named(book_copy):
     assert out.exception.exit_status == 4 and "did you mean small?" in str(out.exception)
 
 
+def test_a_campaign_beyond_the_names_that_are_looked_through_is_known(book_copy, monkeypatch):
+    monkeypatch.setattr("ledger.cli.names._LOOKED_AT", 1)
+    assert run(book_copy, "--campaign", "small", "--no-record").exit_code == 0
+    assert CliRunner().invoke(cli, ["--ledger", str(book_copy), "show", "small"]).exit_code == 0
+
+
 def test_hostile_text_is_shown_visibly(book_copy):
     weird = change(
         c.honest(SPEC)[-1], source="weird", ordinal=0, campaign="weird", statement="\x1b[31mred", who="x"
